@@ -1,0 +1,3 @@
+#ifndef CBENCHMARKPEERS_H
+#define CBENCHMARKPEERS_H
+#endif
