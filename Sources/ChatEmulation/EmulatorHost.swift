@@ -1,0 +1,262 @@
+import ChatJSON
+import ChatTransport
+import Synchronization
+
+/// Runs one vendor's emulator: gives it inputs one at a time, carries out its outputs in order, and owns its clock and
+/// its randomness.
+///
+/// The same host is reached in process through `transports` and over sockets through `EmulatorServer`. Every accepted
+/// WebSocket gives the machine exactly one `.closed`, also when the machine itself ended it; outputs to a connection or
+/// exchange that is gone are dropped.
+public actor EmulatorHost {
+  public nonisolated let vendor: String
+
+  let factory: EmulatorFactory
+  var options: EmulatorOptions
+  var machine: any VendorEmulator
+  var random: EmulatorRandom
+  var timers = TimerQueue()
+  var links: [EmulatorConnectionID: any EmulatorLink] = [:]
+  var replies: [EmulatorExchangeID: any EmulatorReply] = [:]
+  /// Added to the clock that the machine sees; timers keep their distance.
+  var skew: Int64 = 0
+  /// Connections that the machine ended and was not told of yet.
+  var ended: [(EmulatorConnectionID, WebSocketClose)] = []
+
+  private var clock: EmulatorClock
+  /// The current time of a virtual clock.
+  private var virtualNow: Int64
+  private var alarm: (due: Int64, task: Task<Void, Never>)?
+  private let inbound = Mutex(Inbound())
+
+  private struct Inbound {
+    var work: [HostWork] = []
+    var isPumpScheduled = false
+    var lastConnection: UInt64 = 0
+    var lastExchange: UInt64 = 0
+  }
+
+  /// - Throws: what the emulator says of a wrong option.
+  public init(
+    _ factory: EmulatorFactory, options: EmulatorOptions = EmulatorOptions(), clock: EmulatorClock = .real
+  ) throws(EmulatorError) {
+    vendor = factory.vendor
+    self.factory = factory
+    self.options = options
+    machine = try factory.make(options)
+    random = EmulatorRandom(seed: options.seed)
+    self.clock = clock
+    if case .virtual(let start) = clock { virtualNow = start } else { virtualNow = 0 }
+  }
+
+  deinit { alarm?.task.cancel() }
+
+  // MARK: Time
+
+  /// The emulator's clock, ms since 1970, without skew.
+  public var now: Int64 {
+    switch clock {
+    case .virtual: virtualNow
+    case .real: EmulatorClock.wallTime()
+    }
+  }
+
+  /// When the earliest timer is due, on the same clock as `now`.
+  public var nextTimer: Int64? { timers.nextDue }
+
+  /// Moves a virtual clock forward; timers on the way fire in order, each at its own time. A real clock ignores this.
+  public func advance(by duration: Duration) {
+    setClock(now.addingClamped(duration.milliseconds))
+  }
+
+  /// Moves a virtual clock to `time` (ms since 1970), firing what is due; backwards fires nothing.
+  public func setClock(_ time: Int64) {
+    guard case .virtual = clock else { return }
+    fireDue(until: time)
+    virtualNow = time
+  }
+
+  /// Switches between the clocks; a clock that becomes virtual stands still at the present time.
+  public func setClock(_ new: EmulatorClock) {
+    clock = new
+    if case .virtual(let start) = new { virtualNow = start }
+    fireDue(until: now)
+  }
+
+  private func fireDue(until time: Int64) {
+    while let (due, event) = timers.popDue(at: time) {
+      virtualNow = max(virtualNow, due)
+      switch event {
+      case .machine(let name): step(.timer(name))
+      case .host(let action): action(self)
+      }
+      pump()
+    }
+    rearm()
+  }
+
+  /// Keeps one sleeping task for the earliest timer of a real clock.
+  private func rearm() {
+    guard case .real = clock, let due = timers.nextDue else {
+      alarm?.task.cancel()
+      alarm = nil
+      return
+    }
+    if alarm?.due == due { return }
+    alarm?.task.cancel()
+    let wait = max(0, due.addingClamped(-now))
+    let task = Task { [weak self] in
+      // The real clock of an emulator is real time.
+      try? await Task.sleep(for: .milliseconds(wait))
+      if !Task.isCancelled { await self?.alarmRang() }
+    }
+    alarm = (due, task)
+  }
+
+  private func alarmRang() {
+    alarm = nil
+    fireDue(until: now)
+  }
+
+  /// Runs `action` on this actor after `delay` of the emulator's time.
+  func schedule(
+    after delay: Duration, _ action: @escaping @Sendable (isolated EmulatorHost) -> Void
+  ) -> TimerQueue.Token {
+    let token = timers.schedule(due: now.addingClamped(delay.milliseconds), action)
+    rearm()
+    return token
+  }
+
+  func cancelScheduled(_ token: TimerQueue.Token) { timers.cancel(token) }
+
+  // MARK: Input
+
+  nonisolated func makeConnectionID() -> EmulatorConnectionID {
+    inbound.withLock {
+      $0.lastConnection &+= 1
+      return EmulatorConnectionID($0.lastConnection)
+    }
+  }
+
+  nonisolated func makeExchangeID() -> EmulatorExchangeID {
+    inbound.withLock {
+      $0.lastExchange &+= 1
+      return EmulatorExchangeID($0.lastExchange)
+    }
+  }
+
+  /// Queues work in the order of the calls, from any thread; `pump` handles it.
+  nonisolated func submit(_ work: HostWork) { inbound.withLock { $0.work.append(work) } }
+
+  /// Queues work and sees to it that a task handles it: for callers that can't wait.
+  nonisolated func submitAndWake(_ work: [HostWork]) {
+    let mustWake = inbound.withLock { inbound in
+      inbound.work.append(contentsOf: work)
+      defer { inbound.isPumpScheduled = true }
+      return !inbound.isPumpScheduled
+    }
+    if mustWake { Task { await self.wakePump() } }
+  }
+
+  private func wakePump() {
+    inbound.withLock { $0.isPumpScheduled = false }
+    pump()
+  }
+
+  /// Handles all that was submitted so far.
+  func pump() {
+    while true {
+      let batch = inbound.withLock {
+        let work = $0.work
+        $0.work = []
+        return work
+      }
+      if batch.isEmpty { return }
+      for work in batch { handle(work) }
+    }
+  }
+
+  /// Returns when every input submitted before the call has been handled and its outputs are on their way.
+  public func quiesce() { pump() }
+
+  private func handle(_ work: HostWork) {
+    switch work {
+    case .http(let id, let request, let reply):
+      replies[id] = reply
+      step(.http(id, request))
+    case .open(let id, let request, let link):
+      links[id] = link
+      open(id, request)
+    case .message(let id, let message):
+      if links[id] != nil { step(.message(id, message)) }
+    case .ping(let id):
+      if links[id] != nil { step(.ping(id)) }
+    case .closed(let id, let close):
+      if links.removeValue(forKey: id) != nil { step(.closed(id, close)) }
+    }
+  }
+
+  /// Lets go of an exchange whose client waits no more.
+  func forget(_ id: EmulatorExchangeID) { replies[id] = nil }
+
+  private func open(_ id: EmulatorConnectionID, _ request: WebSocketRequest) {
+    let outputs = react(to: .open(id, request))
+    let isAnswered = outputs.contains {
+      switch $0 {
+      case .accept(id, _), .reject(id, _): true
+      default: false
+      }
+    }
+    carryOut(outputs)
+    if !isAnswered {
+      carryOut([.reject(id, HTTPResponse(status: 500, body: Array("the emulator did not answer the upgrade".utf8)))])
+    }
+  }
+
+  /// One input, to its end.
+  func step(_ input: EmulatorInput) { carryOut(react(to: input)) }
+
+  private func react(to input: EmulatorInput) -> [EmulatorOutput] {
+    withContext { machine, context in machine.handle(input, context: &context) }
+  }
+
+  /// Lends the machine with the present time, and keeps the randomness that it used.
+  func withContext<Result, Failure: Error>(
+    _ body: (inout any VendorEmulator, inout EmulatorContext) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    var context = EmulatorContext(now: now.addingClamped(skew), random: random)
+    defer { random = context.random }
+    return try body(&machine, &context)
+  }
+
+  // MARK: Output
+
+  /// Carries out `outputs`; what the machine ended itself is told to it after the last of them.
+  func carryOut(_ outputs: [EmulatorOutput]) {
+    for output in outputs { carryOut(output) }
+    while !ended.isEmpty {
+      let (id, close) = ended.removeFirst()
+      for output in react(to: .closed(id, close)) { carryOut(output) }
+    }
+    rearm()
+  }
+
+  private func carryOut(_ output: EmulatorOutput) {
+    switch output {
+    case .respond(let id, let response): replies.removeValue(forKey: id)?.respond(response)
+    case .accept(let id, let subprotocol): links[id]?.accept(subprotocol: subprotocol)
+    case .reject(let id, let response): links.removeValue(forKey: id)?.reject(response)
+    case .send(let id, let message): links[id]?.send(message)
+    case .close(let id, let close): end(id, close) { $0.close(close) }
+    case .cut(let id): end(id, WebSocketClose()) { $0.cut() }
+    case .setTimer(let name, let dueAt): timers.set(name, due: dueAt.addingClamped(-skew))
+    case .cancelTimer(let name): timers.cancel(named: name)
+    }
+  }
+
+  private func end(_ id: EmulatorConnectionID, _ close: WebSocketClose, _ body: (any EmulatorLink) -> Void) {
+    guard let link = links.removeValue(forKey: id) else { return }
+    body(link)
+    ended.append((id, close))
+  }
+}
