@@ -1,49 +1,16 @@
-/// Where and why a document is not what was expected.
-public struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
-  public enum Reason: Sendable, Hashable {
-    case unexpectedEnd, unexpectedByte(UInt8), invalidNumber, invalidEscape, invalidUTF8, loneSurrogate
-    case controlCharacter(UInt8), duplicateKey, trailingBytes, tooDeep(limit: Int), tooLarge(limit: Int)
-    case missing, wrongType(expected: String, found: String), outOfRange
-  }
-
-  public var reason: Reason
-  /// A JSON Pointer (RFC 6901) to the value, "" for the document itself.
-  public var path: String
-  /// The offset of the offending byte, where bytes were read.
-  public var offset: Int?
-
-  public init(_ reason: Reason, path: String = "", offset: Int? = nil) {
-    self.reason = reason
-    self.path = path
-    self.offset = offset
-  }
-
-  public var description: String {
-    "JSON: \(reason) at \(path.isEmpty ? "/" : path)" + (offset.map { " (byte \($0))" } ?? "")
-  }
-}
-
-/// What the parser bounds and how it treats what RFC 8259 leaves open.
-public struct JSONLimits: Sendable, Hashable {
-  /// Nesting of arrays and objects.
-  public var depth: Int
-  /// Bytes of the document.
-  public var size: Int
-  public var duplicateKeys: DuplicateKeys
-
-  public enum DuplicateKeys: Sendable, Hashable { case lastWins, reject }
-
-  public init(depth: Int = 512, size: Int = 64 << 20, duplicateKeys: DuplicateKeys = .lastWins) {
-    self.depth = depth
-    self.size = size
-    self.duplicateKeys = duplicateKeys
-  }
-}
-
 extension JSONValue {
-  /// Parses one document: exactly one value with white space around it.
+  /// Parses one document: exactly one value with white space around it, by RFC 8259 and nothing more lenient.
+  ///
+  /// Never traps and needs no stack for nesting. Duplicate keys and lone surrogate escapes are treated as `limits`
+  /// say; ill-formed UTF-8, a byte order mark and control characters in strings are refused.
+  /// - Throws: `JSONError` with the path and the byte offset of the first offence.
   public init(parsing bytes: [UInt8], limits: JSONLimits = JSONLimits()) throws(JSONError) {
-    throw JSONError(.unexpectedEnd)
+    self = try JSONReader.read(bytes, limits: limits) { reader throws(JSONError) in try reader.readValue() }
+  }
+
+  /// As above, over bytes that live as long as the call.
+  public init(parsing buffer: UnsafeBufferPointer<UInt8>, limits: JSONLimits = JSONLimits()) throws(JSONError) {
+    self = try JSONReader.read(buffer, limits: limits) { reader throws(JSONError) in try reader.readValue() }
   }
 
   public init(parsing text: String, limits: JSONLimits = JSONLimits()) throws(JSONError) {
@@ -51,10 +18,65 @@ extension JSONValue {
   }
 
   /// The shortest form: no white space, members in order, only what must be escaped is escaped.
-  public func bytes() -> [UInt8] { [] }
+  public func bytes() -> [UInt8] {
+    var writer = JSONWriter()
+    writer.write(self)
+    return writer.bytes()
+  }
 
   public func text() -> String { String(decoding: bytes(), as: UTF8.self) }
 
   /// Members sorted by the bytes of their keys at every level, otherwise as `bytes()`: equal values give equal bytes.
-  public func canonicalBytes() -> [UInt8] { [] }
+  public func canonicalBytes() -> [UInt8] {
+    var writer = JSONWriter()
+    writer.writeCanonical(self)
+    return writer.bytes()
+  }
+}
+
+extension JSONWriter {
+  public mutating func write(_ value: JSONValue) {
+    switch value {
+    case .array(let elements):
+      beginArray()
+      for element in elements { write(element) }
+      endArray()
+    case .object(let object):
+      beginObject()
+      for member in object {
+        key(member.key)
+        write(member.value)
+      }
+      endObject()
+    default: writeScalar(value)
+    }
+  }
+
+  mutating func writeCanonical(_ value: JSONValue) {
+    switch value {
+    case .array(let elements):
+      beginArray()
+      for element in elements { writeCanonical(element) }
+      endArray()
+    case .object(let object):
+      beginObject()
+      for member in object.members.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
+        key(member.key)
+        writeCanonical(member.value)
+      }
+      endObject()
+    default: writeScalar(value)
+    }
+  }
+
+  private mutating func writeScalar(_ value: JSONValue) {
+    switch value {
+    case .null, .array, .object: writeNull()
+    case .bool(let value): write(value)
+    case .int(let value): write(value)
+    case .uint(let value): write(value)
+    case .number(let value): write(value)
+    case .string(let value): write(value)
+    }
+  }
 }

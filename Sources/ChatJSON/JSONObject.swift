@@ -3,15 +3,25 @@
 public struct JSONObject: Sendable {
   public typealias Member = (key: String, value: JSONValue)
 
-  @usableFromInline var storage: [Member]
+  private var storage: [Member]
+  /// Places by key, kept once there are more than `indexThreshold` members; below it a scan is faster.
+  private var index: [ByteKey: Int]?
+
+  static let indexThreshold = 32
 
   public init() { storage = [] }
 
   /// Later members win over earlier ones with the same key, at the earlier one's place.
-  public init(_ members: [Member]) {
-    storage = []
-    storage.reserveCapacity(members.count)
+  public init(_ members: some Sequence<Member>) {
+    self.init()
+    storage.reserveCapacity(members.underestimatedCount)
     for member in members { self[member.key] = member.value }
+  }
+
+  /// Of members whose keys are known to differ; `index` is theirs if they are many.
+  init(unique members: [Member], index: [ByteKey: Int]?) {
+    storage = members
+    self.index = index
   }
 
   public var members: [Member] { storage }
@@ -21,19 +31,44 @@ public struct JSONObject: Sendable {
 
   /// Reads, replaces in place, appends, or (with nil) removes the member `key`.
   public subscript(key: String) -> JSONValue? {
-    get { index(of: key).map { storage[$0].value } }
+    get { place(of: key).map { storage[$0].value } }
     set {
-      switch (index(of: key), newValue) {
-      case (let index?, let value?): storage[index].value = value
-      case (let index?, nil): storage.remove(at: index)
-      case (nil, let value?): storage.append((key, value))
+      switch (place(of: key), newValue) {
+      case (let place?, let value?): storage[place].value = value
+      case (let place?, nil): remove(at: place)
+      case (nil, let value?): append(key, value)
       case (nil, nil): break
       }
     }
   }
 
-  private func index(of key: String) -> Int? {
-    storage.firstIndex { $0.key.utf8.elementsEqual(key.utf8) }
+  private func place(of key: String) -> Int? {
+    if let index { return index[ByteKey(key)] }
+    return storage.firstIndex { ByteKey.equal($0.key, key) }
+  }
+
+  private mutating func append(_ key: String, _ value: JSONValue) {
+    storage.append((key, value))
+    if index != nil {
+      index?[ByteKey(key)] = storage.count - 1
+    } else if storage.count > Self.indexThreshold {
+      reindex()
+    }
+  }
+
+  private mutating func remove(at place: Int) {
+    storage.remove(at: place)
+    if index != nil { reindex() }
+  }
+
+  private mutating func reindex() {
+    guard storage.count > Self.indexThreshold else {
+      index = nil
+      return
+    }
+    var fresh = [ByteKey: Int](minimumCapacity: storage.count)
+    for (place, member) in storage.enumerated() { fresh[ByteKey(member.key)] = place }
+    index = fresh
   }
 }
 
@@ -43,7 +78,18 @@ extension JSONObject: Hashable {
     left.count == right.count && left.storage.allSatisfy { right[$0.key] == $0.value }
   }
 
-  public func hash(into hasher: inout Hasher) { hasher.combine(count) }
+  /// The sum of the members' hashes, since their order does not count.
+  public func hash(into hasher: inout Hasher) {
+    var sum = 0
+    for member in storage {
+      var own = Hasher()
+      ByteKey.hash(member.key, into: &own)
+      own.combine(member.value)
+      sum &+= own.finalize()
+    }
+    hasher.combine(count)
+    hasher.combine(sum)
+  }
 }
 
 extension JSONObject: Sequence {

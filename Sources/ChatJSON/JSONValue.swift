@@ -1,5 +1,5 @@
 /// One JSON value, exact: integers keep all 64 bits, other numbers keep their text, objects keep their order.
-public enum JSONValue: Sendable, Hashable {
+public enum JSONValue: Sendable {
   case null
   case bool(Bool)
   /// An integer written without fraction or exponent that fits `Int64`.
@@ -13,19 +13,39 @@ public enum JSONValue: Sendable, Hashable {
   case object(JSONObject)
 }
 
-/// A number kept as its text: a fraction, an exponent, or an integer beyond 64 bits.
-public struct JSONNumber: Sendable, Hashable {
-  /// The text, valid by RFC 8259 §6.
-  public let text: String
+extension JSONValue: Hashable {
+  /// Strings and keys by their bytes, numbers by their text, objects whatever the order of their members.
+  public static func == (left: JSONValue, right: JSONValue) -> Bool {
+    switch (left, right) {
+    case (.null, .null): true
+    case (.bool(let one), .bool(let two)): one == two
+    case (.int(let one), .int(let two)): one == two
+    case (.uint(let one), .uint(let two)): one == two
+    case (.int(let small), .uint(let large)), (.uint(let large), .int(let small)): UInt64(exactly: small) == large
+    case (.number(let one), .number(let two)): one == two
+    case (.string(let one), .string(let two)): ByteKey.equal(one, two)
+    case (.array(let one), .array(let two)): one == two
+    case (.object(let one), .object(let two)): one == two
+    default: false
+    }
+  }
 
-  init(validated text: String) { self.text = text }
-
-  /// The nearest double; infinite when the text is beyond its range.
-  public var double: Double { Double(text) ?? .nan }
+  public func hash(into hasher: inout Hasher) {
+    switch self {
+    case .null: hasher.combine(0)
+    case .bool(let value): hasher.combine(value)
+    case .int(let value): hasher.combine(UInt64(bitPattern: value))
+    case .uint(let value): hasher.combine(value)
+    case .number(let value): hasher.combine(value)
+    case .string(let value): ByteKey.hash(value, into: &hasher)
+    case .array(let elements): hasher.combine(elements)
+    case .object(let object): hasher.combine(object)
+    }
+  }
 }
 
 extension JSONValue {
-  public var isNull: Bool { self == .null }
+  public var isNull: Bool { if case .null = self { true } else { false } }
 
   public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
 

@@ -1,0 +1,122 @@
+/// Reads one JSON document from borrowed bytes, value by value, without building a tree.
+///
+/// The caller asks for what it expects; anything else throws and never traps. Errors carry the offset and the path,
+/// which is found again from the bytes only when an error is thrown, so that reading pays nothing for it.
+/// ```swift
+/// try reader.beginObject()
+/// while let key = try reader.nextKey() {
+///   switch key {
+///   case "msgId": id = try reader.readInt64()
+///   case "text": text = try reader.readString()
+///   default: try reader.skipValue()
+///   }
+/// }
+/// ```
+public struct JSONReader: ~Copyable {
+  let base: UnsafePointer<UInt8>
+  let end: UnsafePointer<UInt8>
+  var cursor: UnsafePointer<UInt8>
+  var depth = 0
+  /// True between the opening of a container and its first item: the one place where no comma is due.
+  var atStart = false
+  public let limits: JSONLimits
+  var scratch: UnsafeMutablePointer<UInt8>?
+  var scratchCapacity = 0
+
+  init(base: UnsafePointer<UInt8>, count: Int, limits: JSONLimits) {
+    self.base = base
+    self.end = base + count
+    self.cursor = base
+    self.limits = limits
+  }
+
+  deinit { scratch?.deallocate() }
+
+  /// Runs `body` over a document and checks that nothing but white space follows what it read.
+  public static func read<Result>(
+    _ bytes: [UInt8], limits: JSONLimits = JSONLimits(),
+    _ body: (inout JSONReader) throws(JSONError) -> Result
+  ) throws(JSONError) -> Result {
+    try bytes.withUnsafeBufferPointer { buffer throws(JSONError) in
+      try read(buffer, limits: limits, body)
+    }
+  }
+
+  /// As above, over bytes that live as long as the call.
+  public static func read<Result>(
+    _ buffer: UnsafeBufferPointer<UInt8>, limits: JSONLimits = JSONLimits(),
+    _ body: (inout JSONReader) throws(JSONError) -> Result
+  ) throws(JSONError) -> Result {
+    guard buffer.count <= limits.size else {
+      throw JSONError(.tooLarge(limit: limits.size), offset: max(limits.size, 0))
+    }
+    guard let base = buffer.baseAddress, buffer.count > 0 else { throw JSONError(.unexpectedEnd, offset: 0) }
+    var reader = JSONReader(base: base, count: buffer.count, limits: limits)
+    let result = try body(&reader)
+    try reader.finish()
+    return result
+  }
+
+  /// The offset of the next byte to be read.
+  public var offset: Int { cursor - base }
+
+  func finish() throws(JSONError) {
+    var place = cursor
+    while place < end, Self.isSpace(place.pointee) { place += 1 }
+    if place < end { throw JSONError(.trailingBytes, offset: place - base) }
+  }
+
+  // MARK: Bytes
+
+  @inline(__always) static func isSpace(_ byte: UInt8) -> Bool {
+    byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
+  }
+
+  /// The next byte that is no white space, not consumed.
+  @inline(__always) mutating func peek() throws(JSONError) -> UInt8 {
+    while cursor < end {
+      let byte = cursor.pointee
+      if byte > 0x20 || !Self.isSpace(byte) { return byte }
+      cursor += 1
+    }
+    throw failure(.unexpectedEnd, at: end)
+  }
+
+  @inline(__always) mutating func expect(_ byte: UInt8) throws(JSONError) {
+    let found = try peek()
+    guard found == byte else { throw failure(.unexpectedByte(found), at: cursor) }
+    cursor += 1
+  }
+
+  @inline(never) func failure(_ reason: JSONError.Reason, at place: UnsafePointer<UInt8>) -> JSONError {
+    let offset = place - base
+    let path = JSONLocator.path(in: UnsafeBufferPointer(start: base, count: end - base), at: offset)
+    return JSONError(reason, path: path, offset: offset)
+  }
+
+  /// An error about the value that begins at the cursor.
+  @inline(never) func mismatch(_ expected: String, _ found: UInt8) -> JSONError {
+    switch found {
+    case UInt8(ascii: "\""): failure(.wrongType(expected: expected, found: "string"), at: cursor)
+    case UInt8(ascii: "{"): failure(.wrongType(expected: expected, found: "object"), at: cursor)
+    case UInt8(ascii: "["): failure(.wrongType(expected: expected, found: "array"), at: cursor)
+    case UInt8(ascii: "t"), UInt8(ascii: "f"): failure(.wrongType(expected: expected, found: "bool"), at: cursor)
+    case UInt8(ascii: "n"): failure(.wrongType(expected: expected, found: "null"), at: cursor)
+    case UInt8(ascii: "-"), 0x30...0x39: failure(.wrongType(expected: expected, found: "number"), at: cursor)
+    default: failure(.unexpectedByte(found), at: cursor)
+    }
+  }
+
+  mutating func literal(_ text: StaticString) throws(JSONError) {
+    let count = text.utf8CodeUnitCount
+    var index = 0
+    while index < count {
+      guard cursor + index < end else { throw failure(.unexpectedEnd, at: end) }
+      guard cursor[index] == text.utf8Start[index] else {
+        throw failure(.unexpectedByte(cursor[index]), at: cursor + index)
+      }
+      index &+= 1
+    }
+    cursor += count
+  }
+}
