@@ -1,0 +1,106 @@
+/// Writes what a source read: original senders, and original times where the vendor allows.
+///
+/// Writing the same item again is harmless, or `existing` tells what is there already.
+public protocol ChatDestination: Sendable {
+  var vendor: VendorName { get }
+  var capabilities: CapabilitySet { get }
+  var limits: DestinationLimits { get }
+
+  /// What writing `record` cannot keep as it is. Without network, and true to what the put does.
+  func losses(of record: Record) -> [Loss]
+
+  /// Creates users, or updates those that exist. One outcome an item, in order.
+  func putUsers(_ users: [UserRecord]) async throws(ChatError) -> [PutOutcome<UserID>]
+  /// Creates the channel with its members and roles, or completes the one that exists. `channel.channel.id` is the
+  /// original id; the destination's id may differ.
+  func putChannel(
+    _ channel: ChannelRecord, members: [MemberRecord]
+  ) async throws(ChatError) -> PutOutcome<ChannelID>
+  /// Stores the bytes and returns the attachment as it will be read back.
+  func putAttachment(
+    _ attachment: Attachment, bytes: [UInt8], in channel: ChannelID
+  ) async throws(ChatError) -> Attachment
+  /// At most `limits.batch` messages in ascending position. Ids, reply targets and thread parents are the original
+  /// ones; senders and mentions are already those of the destination. One outcome an item, in order.
+  func putMessages(
+    _ messages: [MessageRecord], in channel: ChannelID
+  ) async throws(ChatError) -> [PutOutcome<MessageID>]
+  /// After the last message of a channel: read positions by user, the channel's final state.
+  func finishChannel(_ channel: ChannelID, original: ChannelRecord, members: [MemberRecord]) async throws(ChatError)
+
+  /// What is in `channel` already, by original id: asked before a channel that a killed run may have touched.
+  func existing(
+    in channel: ChannelID, after cursor: Cursor?
+  ) async throws(ChatError) -> SourcePage<ExistingMessage>
+}
+
+public struct ExistingMessage: Sendable, Hashable {
+  public var origin: Origin
+  public var id: MessageID
+
+  public init(origin: Origin, id: MessageID) {
+    self.origin = origin
+    self.id = id
+  }
+}
+
+public struct DestinationLimits: Sendable, Hashable {
+  /// Messages a call.
+  public var batch: Int
+  /// Channels written at once.
+  public var parallelChannels: Int
+  /// UTF-8 bytes of a text; nil: none known.
+  public var textBytes: Int?
+  public var membersPerChannel: Int?
+  public var userIDBytes: Int?
+  public var attachmentBytes: Int64?
+
+  public init(
+    batch: Int, parallelChannels: Int = 4, textBytes: Int? = nil, membersPerChannel: Int? = nil,
+    userIDBytes: Int? = nil, attachmentBytes: Int64? = nil
+  ) {
+    self.batch = batch
+    self.parallelChannels = parallelChannels
+    self.textBytes = textBytes
+    self.membersPerChannel = membersPerChannel
+    self.userIDBytes = userIDBytes
+    self.attachmentBytes = attachmentBytes
+  }
+}
+
+public enum PutOutcome<ID: Sendable & Hashable>: Sendable, Hashable {
+  case written(ID)
+  /// It was there already; nothing changed.
+  case existed(ID)
+  case refused(ChatError)
+  /// Deliberately not written, as `losses(of:)` says.
+  case skipped(Loss)
+
+  public var id: ID? {
+    switch self {
+    case .written(let id), .existed(let id): id
+    case .refused, .skipped: nil
+    }
+  }
+}
+
+/// One field or feature of one item that does not cross as it is.
+public struct Loss: Sendable, Hashable {
+  public enum Treatment: String, Sendable, Hashable, CaseIterable {
+    /// Readable in another place of the destination, by us too.
+    case keptElsewhere
+    case degraded, dropped
+  }
+
+  /// Dotted path in the unified model: `message.reactions`, `channel.kind`.
+  public var field: String
+  public var treatment: Treatment
+  /// What was done, in a few words; the same text for the same kind of loss.
+  public var explanation: String
+
+  public init(field: String, treatment: Treatment, explanation: String) {
+    self.field = field
+    self.treatment = treatment
+    self.explanation = explanation
+  }
+}
