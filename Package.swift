@@ -1,10 +1,14 @@
 // swift-tools-version: 6.2
+import Foundation
 import PackageDescription
 
 /// Every Swift target of ours is built in the Swift 6 language mode, and a warning fails the build.
 let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
 
 let onLinux = TargetDependencyCondition.when(platforms: [.linux])!
+
+/// A peer of the benchmarks alone (Debian: libsimdjson-dev); without it they leave that comparison out.
+let hasSimdjson = FileManager.default.fileExists(atPath: "/usr/include/simdjson.h")
 
 func library(_ name: String, _ dependencies: [Target.Dependency], path: String? = nil) -> Target {
   .target(name: name, dependencies: dependencies, path: path, swiftSettings: strict)
@@ -113,7 +117,9 @@ let package = Package(
         "UnifiedChat", "ChatJSON", "ChatTransport", "ChatCache", "ChatClient", "ChatEmulation", "AllAdapters",
         "CBenchmarkPeers",
       ]),
-    .target(name: "CBenchmarkPeers"),
+    .target(
+      name: "CBenchmarkPeers", cxxSettings: hasSimdjson ? [.define("PEER_SIMDJSON")] : [],
+      linkerSettings: hasSimdjson ? [.linkedLibrary("simdjson")] : []),
 
     tests("UnifiedChatTests", ["UnifiedChat"]),
     tests("ChatJSONTests", ["ChatJSON"]),
@@ -138,5 +144,6 @@ let package = Package(
       ], path: "Tests/Conformance"),
     tests("UnifiedChatCLITests", ["UnifiedChat", "ChatJSON", "ChatInterchange"]),
     tests("ArchitectureTests", []),
-  ] + vendors.flatMap(vendorTargets)
+  ] + vendors.flatMap(vendorTargets),
+  cxxLanguageStandard: .cxx17
 )

@@ -9,8 +9,9 @@ enum JSONLocator {
   }
 
   /// A JSON Pointer to the innermost value that holds `offset`; inside a key it is the object's. The bytes before
-  /// `offset` must be the beginning of a document.
-  static func path(in bytes: UnsafeBufferPointer<UInt8>, at offset: Int) -> String {
+  /// `offset` must be the beginning of a document. `ofContainer` gives the path one level up: at a closing bracket,
+  /// that of what it closes.
+  static func path(in bytes: UnsafeBufferPointer<UInt8>, at offset: Int, ofContainer: Bool = false) -> String {
     var frames: [Frame] = []
     var place = 0
     while place < min(offset, bytes.count) {
@@ -31,6 +32,7 @@ enum JSONLocator {
       }
       place += 1
     }
+    if ofContainer { _ = frames.popLast() }
     return frames.map { segment($0, bytes) }.joined()
   }
 

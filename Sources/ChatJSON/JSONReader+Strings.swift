@@ -104,6 +104,7 @@ extension JSONReader {
         count &+= try unicodeEscape(&source, stop, target + count)
       }
     }
+    unescapedCount = count
     return count
   }
 

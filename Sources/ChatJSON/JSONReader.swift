@@ -22,6 +22,8 @@ public struct JSONReader: ~Copyable {
   public let limits: JSONLimits
   var scratch: UnsafeMutablePointer<UInt8>?
   var scratchCapacity = 0
+  /// How many bytes the last unescaped string has in the scratch buffer.
+  var unescapedCount = 0
 
   init(base: UnsafePointer<UInt8>, count: Int, limits: JSONLimits) {
     self.base = base

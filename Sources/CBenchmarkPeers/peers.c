@@ -1,1 +1,0 @@
-#include "CBenchmarkPeers.h"
