@@ -1,6 +1,7 @@
 import ChatJSON
 import ChatTransport
 import Synchronization
+import UnifiedChat
 
 /// Runs one vendor's emulator: gives it inputs one at a time, carries out its outputs in order, and owns its clock and
 /// its randomness.
@@ -51,22 +52,46 @@ public actor EmulatorHost {
 
   deinit { alarm?.task.cancel() }
 
+  /// Tells the emulator where clients reach it.
+  public func setBaseURL(_ url: String) {
+    options.baseURL = url
+    machine.baseURL = url
+  }
+
   // MARK: Time
 
   /// The emulator's clock, ms since 1970, without skew.
   public var now: Int64 {
     switch clock {
     case .virtual: virtualNow
-    case .real: EmulatorClock.wallTime()
+    case .shared(let clock): clock.now.milliseconds
     }
   }
 
   /// When the earliest timer is due, on the same clock as `now`.
   public var nextTimer: Int64? { timers.nextDue }
 
-  /// Moves a virtual clock forward; timers on the way fire in order, each at its own time. A real clock ignores this.
-  public func advance(by duration: Duration) {
-    setClock(now.addingClamped(duration.milliseconds))
+  /// Moves a virtual clock or a shared `ManualClock` forward; all that is due on the way happens in order, each at its
+  /// own time, and with a shared clock those who sleep on it get to run in between. Another clock ignores this.
+  public func advance(by duration: Duration) async {
+    let target = now.addingClamped(duration.wholeMilliseconds)
+    guard case .shared(let shared) = clock, let manual = shared as? ManualClock else { return setClock(target) }
+    while let next = manual.nextWakeUp, next.milliseconds <= target {
+      manual.advance(to: next)
+      await settle()
+    }
+    manual.advance(to: Timestamp(milliseconds: target))
+    await settle()
+  }
+
+  /// Fires what is due and lets the tasks that were woken run until they wait again.
+  private func settle() async {
+    fireDue(until: now)
+    // Tasks can't be asked whether they are done; this many turns are more than a request and its answer need.
+    for _ in 0..<64 {
+      await Task.yield()
+      pump()
+    }
   }
 
   /// Moves a virtual clock to `time` (ms since 1970), firing what is due; backwards fires nothing.
@@ -76,10 +101,12 @@ public actor EmulatorHost {
     virtualNow = time
   }
 
-  /// Switches between the clocks; a clock that becomes virtual stands still at the present time.
+  /// Switches between the clocks; what is due on the new one fires.
   public func setClock(_ new: EmulatorClock) {
     clock = new
     if case .virtual(let start) = new { virtualNow = start }
+    alarm?.task.cancel()
+    alarm = nil
     fireDue(until: now)
   }
 
@@ -95,20 +122,20 @@ public actor EmulatorHost {
     rearm()
   }
 
-  /// Keeps one sleeping task for the earliest timer of a real clock.
+  /// Keeps one task asleep until the earliest timer, where the clock moves by itself.
   private func rearm() {
-    guard case .real = clock, let due = timers.nextDue else {
+    guard case .shared(let clock) = clock, let due = timers.nextDue else {
       alarm?.task.cancel()
       alarm = nil
       return
     }
     if alarm?.due == due { return }
     alarm?.task.cancel()
-    let wait = max(0, due.addingClamped(-now))
+    let wait = Duration.milliseconds(max(0, due.addingClamped(-now)))
     let task = Task { [weak self] in
-      // The real clock of an emulator is real time.
-      try? await Task.sleep(for: .milliseconds(wait))
-      if !Task.isCancelled { await self?.alarmRang() }
+      // A cancelled alarm was replaced by another.
+      guard (try? await clock.sleep(for: wait)) != nil else { return }
+      await self?.alarmRang()
     }
     alarm = (due, task)
   }
@@ -122,7 +149,7 @@ public actor EmulatorHost {
   func schedule(
     after delay: Duration, _ action: @escaping @Sendable (isolated EmulatorHost) -> Void
   ) -> TimerQueue.Token {
-    let token = timers.schedule(due: now.addingClamped(delay.milliseconds), action)
+    let token = timers.schedule(due: now.addingClamped(delay.wholeMilliseconds), action)
     rearm()
     return token
   }
@@ -195,6 +222,12 @@ public actor EmulatorHost {
       if links.removeValue(forKey: id) != nil { step(.closed(id, close)) }
     }
   }
+
+  /// HTTP requests that were not answered yet.
+  public var pendingExchanges: Int { replies.count }
+
+  /// Open WebSockets.
+  public var openConnections: Int { links.count }
 
   /// Lets go of an exchange whose client waits no more.
   func forget(_ id: EmulatorExchangeID) { replies[id] = nil }
