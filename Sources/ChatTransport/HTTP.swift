@@ -34,16 +34,19 @@ public struct HTTPRequest: Sendable, Hashable {
   public var body: [UInt8]
   /// From the first byte sent to the last byte received.
   public var timeout: Duration
+  /// Bytes of the answer's body, decoded, at most; a longer one is `.tooLarge`.
+  public var maxResponseSize: Int
 
   public init(
     _ method: String, _ url: String, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = [],
-    timeout: Duration = .seconds(30)
+    timeout: Duration = .seconds(30), maxResponseSize: Int = 256 << 20
   ) {
     self.method = method
     self.url = url
     self.headers = headers
     self.body = body
     self.timeout = timeout
+    self.maxResponseSize = maxResponseSize
   }
 }
 
