@@ -4,6 +4,18 @@ public struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
     case unexpectedEnd, unexpectedByte(UInt8), invalidNumber, invalidEscape, invalidUTF8, loneSurrogate
     case controlCharacter(UInt8), duplicateKey, trailingBytes, tooDeep(limit: Int), tooLarge(limit: Int)
     case missing, wrongType(expected: String, found: String), outOfRange
+    /// A member that the schema has no place for.
+    case unknownMember
+    case protobuf(ProtobufFault)
+  }
+
+  /// What only the protobuf form of a document can have wrong.
+  public enum ProtobufFault: Sendable, Hashable {
+    case varintTooLong, fieldNumber(UInt64), wireType(UInt8), unbalancedGroup, lengthBeyondEnd
+    /// The schema has no message of this name.
+    case unknownMessage(String)
+    /// A field table says something that means nothing.
+    case table(String)
   }
 
   public var reason: Reason
@@ -16,6 +28,11 @@ public struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
     self.reason = reason
     self.path = path
     self.offset = offset
+  }
+
+  /// The same error seen from one level up.
+  func inside(_ key: String) -> JSONError {
+    JSONError(reason, path: JSONPointer.escape(key) + path, offset: offset)
   }
 
   public var description: String {

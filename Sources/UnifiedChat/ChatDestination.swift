@@ -87,12 +87,21 @@ public enum PutOutcome<ID: Sendable & Hashable>: Sendable, Hashable {
 /// One field or feature of one item that does not cross as it is.
 public struct Loss: Sendable, Hashable {
   public enum Treatment: String, Sendable, Hashable, CaseIterable {
-    /// Readable in another place of the destination, by us too.
+    /// In another place of the destination, from which the vendor's source reads it back as it was.
     case keptElsewhere
-    case degraded, dropped
+    /// Something of it is there, and reads back differently.
+    case degraded
+    /// Nothing of it reads back, or what the destination puts in its place.
+    case dropped
   }
 
-  /// Dotted path in the unified model: `message.reactions`, `channel.kind`.
+  /// Dotted path in the record form, which verification matches by prefix: `message.content` also stands for
+  /// `message.content.attachment.name`, and `user` alone for everything of a user, its presence included.
+  ///
+  /// Compared are `user.{name,avatarURL,customData}`,
+  /// `channel.{kind,name,coverURL,customData,metadata,distinct,frozen,createdAt,createdBy}`, `channel.members` (members
+  /// that the destination adds of its own accord), `member.{role,state,joinedAt,muted,mutedUntil}` and
+  /// `message.{sender,createdAt,content,mentions,replyTo,threadParent,customType,customData,reactions,editedAt}`.
   public var field: String
   public var treatment: Treatment
   /// What was done, in a few words; the same text for the same kind of loss.
