@@ -80,6 +80,8 @@ let package = Package(
     library("UnifiedChat", []),
     library("ChatJSON", []),
     library("ChatCrypto", ["CZlib", .target(name: "CCrypto", condition: onLinux)]),
+    .target(name: "CYAML", linkerSettings: [.linkedLibrary("yaml")]),
+    library("ChatSamples", ["UnifiedChat", "ChatJSON", "ChatCrypto", "ChatInterchange", "CYAML"]),
     library("ChatInterchange", ["UnifiedChat", "ChatJSON", "ChatCrypto"]),
     library(
       "ChatTransport",
@@ -109,8 +111,11 @@ let package = Package(
       "UnifiedChatCLI",
       [
         "UnifiedChat", "ChatJSON", "ChatCrypto", "ChatInterchange", "ChatTransport", "ChatCache", "ChatClient",
-        "ChatEmulation", "ChatMigration", "ChatConformance", "AllAdapters",
+        "ChatEmulation", "ChatMigration", "ChatConformance", "ChatSamples", "ChatHarness", "AllAdapters",
       ]),
+    library(
+      "ChatHarness",
+      ["UnifiedChat", "ChatJSON", "ChatTransport", "ChatEmulation", "ChatConformance", "AllAdapters"]),
     program(
       "Benchmarks",
       [
@@ -140,8 +145,9 @@ let package = Package(
       "ChatConformanceTests",
       [
         "ChatConformance", "UnifiedChat", "ChatJSON", "ChatInterchange", "ChatTransport", "ChatEmulation",
-        "ChatClient", "ChatCache", "ChatMigration", "AllAdapters",
+        "ChatClient", "ChatCache", "ChatMigration", "ChatHarness", "AllAdapters",
       ], path: "Tests/Conformance"),
+    tests("ChatSamplesTests", ["ChatSamples", "UnifiedChat", "ChatJSON", "ChatInterchange"]),
     tests("UnifiedChatCLITests", ["UnifiedChat", "ChatJSON", "ChatInterchange"]),
     tests("ArchitectureTests", []),
   ] + vendors.flatMap(vendorTargets),
