@@ -23,8 +23,24 @@ public actor EmulatorHost {
   var skew: Int64 = 0
   /// Connections that the machine ended and was not told of yet.
   var ended: [(EmulatorConnectionID, WebSocketClose)] = []
+  var sessions: [EmulatorConnectionID: SessionRecord] = [:]
 
-  private var clock: EmulatorClock
+  var faults: FaultTable
+  var journal: Journal
+  var lanes: [LaneKey: Lane] = [:]
+  var holds: [LaneHold: [(key: LaneKey, step: HostStep)]] = [:]
+  /// Frames that a rule collects to let them go in another order.
+  var collected: [UInt64: [HostStep]] = [:]
+  /// What the unanswered requests mean: an answer means the same.
+  var exchangeOperations: [EmulatorExchangeID: EmulatorOperation] = [:]
+  /// Counts everything that may have changed the machine's state.
+  var changes: UInt64 = 0
+  var isPaused = false
+  var refusesConnections = false
+  /// The port that serves this host, where one does.
+  weak var server: SocketServer?
+
+  private(set) var clock: EmulatorClock
   /// The current time of a virtual clock.
   private var virtualNow: Int64
   private var alarm: (due: Int64, task: Task<Void, Never>)?
@@ -39,13 +55,16 @@ public actor EmulatorHost {
 
   /// - Throws: what the emulator says of a wrong option.
   public init(
-    _ factory: EmulatorFactory, options: EmulatorOptions = EmulatorOptions(), clock: EmulatorClock = .real
+    _ factory: EmulatorFactory, options: EmulatorOptions = EmulatorOptions(), clock: EmulatorClock = .real,
+    journal: JournalSettings = .off
   ) throws(EmulatorError) {
     vendor = factory.vendor
     self.factory = factory
     self.options = options
     machine = try factory.make(options)
     random = EmulatorRandom(seed: options.seed)
+    faults = FaultTable(seed: options.seed)
+    self.journal = Journal(journal)
     self.clock = clock
     if case .virtual(let start) = clock { virtualNow = start } else { virtualNow = 0 }
   }
@@ -110,20 +129,26 @@ public actor EmulatorHost {
     fireDue(until: now)
   }
 
-  private func fireDue(until time: Int64) {
+  /// A virtual clock stands at its start again.
+  func resetClock() {
+    if case .virtual(let start) = clock { virtualNow = start }
+  }
+
+  func fireDue(until time: Int64) {
     while let (due, event) = timers.popDue(at: time) {
       virtualNow = max(virtualNow, due)
       switch event {
-      case .machine(let name): step(.timer(name))
+      case .machine(let name): deliver(react(to: .timer(name)))
       case .host(let action): action(self)
       }
+      settleEnded()
       pump()
     }
     rearm()
   }
 
   /// Keeps one task asleep until the earliest timer, where the clock moves by itself.
-  private func rearm() {
+  func rearm() {
     guard case .shared(let clock) = clock, let due = timers.nextDue else {
       alarm?.task.cancel()
       alarm = nil
@@ -192,7 +217,7 @@ public actor EmulatorHost {
 
   /// Handles all that was submitted so far.
   func pump() {
-    while true {
+    while !isPaused {
       let batch = inbound.withLock {
         let work = $0.work
         $0.work = []
@@ -206,51 +231,18 @@ public actor EmulatorHost {
   /// Returns when every input submitted before the call has been handled and its outputs are on their way.
   public func quiesce() { pump() }
 
-  private func handle(_ work: HostWork) {
-    switch work {
-    case .http(let id, let request, let reply):
-      replies[id] = reply
-      step(.http(id, request))
-    case .open(let id, let request, let link):
-      links[id] = link
-      open(id, request)
-    case .message(let id, let message):
-      if links[id] != nil { step(.message(id, message)) }
-    case .ping(let id):
-      if links[id] != nil { step(.ping(id)) }
-    case .closed(let id, let close):
-      if links.removeValue(forKey: id) != nil { step(.closed(id, close)) }
-    }
-  }
-
   /// HTTP requests that were not answered yet.
   public var pendingExchanges: Int { replies.count }
 
   /// Open WebSockets.
   public var openConnections: Int { links.count }
 
-  /// Lets go of an exchange whose client waits no more.
-  func forget(_ id: EmulatorExchangeID) { replies[id] = nil }
+  // MARK: The machine
 
-  private func open(_ id: EmulatorConnectionID, _ request: WebSocketRequest) {
-    let outputs = react(to: .open(id, request))
-    let isAnswered = outputs.contains {
-      switch $0 {
-      case .accept(id, _), .reject(id, _): true
-      default: false
-      }
-    }
-    carryOut(outputs)
-    if !isAnswered {
-      carryOut([.reject(id, HTTPResponse(status: 500, body: Array("the emulator did not answer the upgrade".utf8)))])
-    }
-  }
-
-  /// One input, to its end.
-  func step(_ input: EmulatorInput) { carryOut(react(to: input)) }
-
-  private func react(to input: EmulatorInput) -> [EmulatorOutput] {
-    withContext { machine, context in machine.handle(input, context: &context) }
+  /// What the machine does about one input.
+  func react(to input: EmulatorInput) -> [EmulatorOutput] {
+    changes &+= 1
+    return withContext { machine, context in machine.handle(input, context: &context) }
   }
 
   /// Lends the machine with the present time, and keeps the randomness that it used.
@@ -260,36 +252,5 @@ public actor EmulatorHost {
     var context = EmulatorContext(now: now.addingClamped(skew), random: random)
     defer { random = context.random }
     return try body(&machine, &context)
-  }
-
-  // MARK: Output
-
-  /// Carries out `outputs`; what the machine ended itself is told to it after the last of them.
-  func carryOut(_ outputs: [EmulatorOutput]) {
-    for output in outputs { carryOut(output) }
-    while !ended.isEmpty {
-      let (id, close) = ended.removeFirst()
-      for output in react(to: .closed(id, close)) { carryOut(output) }
-    }
-    rearm()
-  }
-
-  private func carryOut(_ output: EmulatorOutput) {
-    switch output {
-    case .respond(let id, let response): replies.removeValue(forKey: id)?.respond(response)
-    case .accept(let id, let subprotocol): links[id]?.accept(subprotocol: subprotocol)
-    case .reject(let id, let response): links.removeValue(forKey: id)?.reject(response)
-    case .send(let id, let message): links[id]?.send(message)
-    case .close(let id, let close): end(id, close) { $0.close(close) }
-    case .cut(let id): end(id, WebSocketClose()) { $0.cut() }
-    case .setTimer(let name, let dueAt): timers.set(name, due: dueAt.addingClamped(-skew))
-    case .cancelTimer(let name): timers.cancel(named: name)
-    }
-  }
-
-  private func end(_ id: EmulatorConnectionID, _ close: WebSocketClose, _ body: (any EmulatorLink) -> Void) {
-    guard let link = links.removeValue(forKey: id) else { return }
-    body(link)
-    ended.append((id, close))
   }
 }

@@ -10,6 +10,10 @@ protocol EmulatorLink: AnyObject, Sendable {
   func close(_ close: WebSocketClose)
   /// Ends the link without a close frame.
   func cut()
+  /// Sends these bytes as they are, in order with the messages; false where there is no byte stream.
+  func write(_ bytes: [UInt8]) -> Bool
+  /// Ends the direction to the client only; false where there is no byte stream.
+  func halfClose() -> Bool
 }
 
 /// The far end of one HTTP exchange.

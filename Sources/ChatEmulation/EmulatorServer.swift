@@ -54,6 +54,7 @@ public final class EmulatorServer: Sendable {
     self.host = host
     self.address = address
     self.port = server.port
+    await host.attach(server)
     await host.setBaseURL("http://\(Self.authority(address, server.port))")
   }
 

@@ -11,12 +11,15 @@ extension EmulatorHost {
 /// Why a wait ended without an answer, as a `TransportError`.
 private func failure(_ kind: TransportError.Kind) -> TransportError { TransportError(kind, peer: "in-process") }
 
+private let refusal = TransportError(.refused, peer: "in-process", nothingSent: true)
+
 private struct InProcessHTTPClient: HTTPClient {
   let host: EmulatorHost
 
   func send(
     _ request: HTTPRequest, progress: (@Sendable (TransferProgress) -> Void)?
   ) async throws(TransportError) -> HTTPResponse {
+    if await host.refusesConnections { throw refusal }
     let reply = InProcessReply()
     let id = host.makeExchangeID()
     host.submit(.http(id, request, reply))
@@ -43,6 +46,7 @@ private struct InProcessWebSocketClient: WebSocketClient {
   let host: EmulatorHost
 
   func connect(_ request: WebSocketRequest) async throws(TransportError) -> any WebSocketConnection {
+    if await host.refusesConnections { throw refusal }
     let id = host.makeConnectionID()
     let link = InProcessLink(id: id, host: host, maxMessageSize: request.maxMessageSize)
     host.submit(.open(id, request, link))
@@ -140,6 +144,10 @@ private final class InProcessLink: EmulatorLink {
     end(WebSocketClose())
     opening.fulfil(.failure(failure(.closed)))
   }
+
+  func write(_ bytes: [UInt8]) -> Bool { false }
+
+  func halfClose() -> Bool { false }
 
   /// No message after this; those that arrived before are still read, unless `droppingInbox`.
   func end(_ close: WebSocketClose, droppingInbox: Bool = false) {

@@ -150,6 +150,22 @@ public enum EmulatorAction: Sendable, Hashable {
   case goaway(user: String)
 }
 
+/// A refusal that a test asks for, in neutral words.
+public struct EmulatorFailure: Sendable, Hashable {
+  /// A kind of `ChatError`: permission, notFound, rateLimited, server …
+  public var kind: String
+  /// The vendor's own code, where the test wants a certain one.
+  public var code: Int?
+  /// Which of several forms of a refusal, from 1, where the vendor has more than one.
+  public var shape: Int?
+
+  public init(_ kind: String, code: Int? = nil, shape: Int? = nil) {
+    self.kind = kind
+    self.code = code
+    self.shape = shape
+  }
+}
+
 /// A vendor's server as a deterministic machine: no sockets, no clock, no tasks. Given the same options and the same
 /// inputs at the same times it gives the same outputs.
 public protocol VendorEmulator: SendableMetatype {
@@ -173,6 +189,10 @@ public protocol VendorEmulator: SendableMetatype {
   mutating func perform(_ action: EmulatorAction, context: inout EmulatorContext) throws(EmulatorError)
     -> [EmulatorOutput]
 
+  /// The answer that refuses `input` in the vendor's own words, without handling it; nil where the vendor can't refuse
+  /// this input in this way.
+  func refusal(of input: EmulatorInput, as failure: EmulatorFailure) -> [EmulatorOutput]?
+
   /// Adds neutral records (`Schemas/records.schema.json`, one a call) to the state, as an import by the vendor would.
   mutating func load(_ record: JSONValue, context: inout EmulatorContext) throws(EmulatorError)
 
@@ -184,6 +204,10 @@ public protocol VendorEmulator: SendableMetatype {
   /// The whole state, and back. A restored machine behaves as the one that was saved; its connections are gone.
   func snapshot() -> JSONValue
   mutating func restore(_ snapshot: JSONValue) throws(EmulatorError)
+}
+
+extension VendorEmulator {
+  public func refusal(of input: EmulatorInput, as failure: EmulatorFailure) -> [EmulatorOutput]? { nil }
 }
 
 public struct EmulatorError: Error, Sendable, Hashable, CustomStringConvertible {

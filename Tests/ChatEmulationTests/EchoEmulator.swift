@@ -113,6 +113,11 @@ struct EchoEmulator: VendorEmulator {
     }
   }
 
+  func refusal(of input: EmulatorInput, as failure: EmulatorFailure) -> [EmulatorOutput]? {
+    guard case .message(let id, _) = input else { return nil }
+    return [.send(id, .text("refused \(failure.kind)"))]
+  }
+
   mutating func perform(_ action: EmulatorAction, context: inout EmulatorContext) throws(EmulatorError)
     -> [EmulatorOutput]
   {

@@ -32,6 +32,16 @@ final class SocketLink: EmulatorLink {
   }
 
   func cut() { writer.finish(.reset) }
+
+  func write(_ bytes: [UInt8]) -> Bool {
+    writer.write(bytes)
+    return true
+  }
+
+  func halfClose() -> Bool {
+    writer.halfClose()
+    return true
+  }
 }
 
 /// One HTTP exchange of a client on a socket.
