@@ -1,0 +1,101 @@
+/// The text of `Schemas/archive.sql`; a test compares them. Checked in, since a program must not need its sources.
+enum ArchiveSchema {
+  /// "UCAh" in ASCII.
+  static let applicationID: Int64 = 1_430_471_016
+  static let version: Int64 = 1
+
+  static let sql = """
+    -- An archive: everything that a source gave, in one SQLite file, with the bytes of attachments beside it in
+    -- `<archive>.files/ab/cdef…`, named by their SHA-256 (two digits as folder, 62 as name).
+    --
+    -- Owner-only (0600). In WAL mode while open; closing brings everything into the one file.
+    -- `record` is the neutral record (records.schema.json) as canonical JSON without its `raw`; `raw` is what the vendor
+    -- sent, byte for byte. Ids are compared by bytes. Times are milliseconds since 1970.
+    PRAGMA application_id = 1430471016;  -- "UCAh"
+    PRAGMA user_version = 1;
+
+    -- What the archive is: `id`, `tool`, `vendor`, `app`, `created_at`, and once complete `completed_at`, `digest.users`,
+    -- `digest.channels`, `digest.files`, `digest.unreadable`, `digest`.
+    CREATE TABLE manifest (
+      key TEXT PRIMARY KEY,
+      value TEXT NOT NULL
+    ) WITHOUT ROWID;
+
+    CREATE TABLE users (
+      ordinal INTEGER PRIMARY KEY,
+      id TEXT NOT NULL UNIQUE,
+      placeholder INTEGER NOT NULL,   -- 1: known only as a member, sender or reactor
+      record TEXT NOT NULL,
+      raw TEXT
+    );
+
+    CREATE TABLE channels (
+      ordinal INTEGER PRIMARY KEY,
+      id TEXT NOT NULL UNIQUE,
+      kind TEXT NOT NULL,
+      record TEXT NOT NULL,
+      raw TEXT,
+      messages INTEGER,               -- these four once the archive is complete
+      first_at INTEGER,
+      last_at INTEGER,
+      digest TEXT                     -- SHA-256 over the channel, its members by id and its messages in order
+    );
+
+    CREATE TABLE members (
+      channel INTEGER NOT NULL REFERENCES channels (ordinal),
+      user TEXT NOT NULL,
+      record TEXT NOT NULL,
+      raw TEXT,
+      PRIMARY KEY (channel, user)
+    ) WITHOUT ROWID;
+
+    -- In the order of the source: `ordinal` counts up in each channel and is never given twice.
+    CREATE TABLE messages (
+      channel INTEGER NOT NULL REFERENCES channels (ordinal),
+      ordinal INTEGER NOT NULL,
+      id TEXT NOT NULL,
+      sender TEXT,
+      created_at INTEGER NOT NULL,
+      kind TEXT NOT NULL,
+      record TEXT NOT NULL,
+      raw TEXT,
+      PRIMARY KEY (channel, ordinal)
+    ) WITHOUT ROWID;
+    CREATE UNIQUE INDEX messages_by_id ON messages (channel, id);
+
+    -- Attachments whose bytes are here.
+    CREATE TABLE files (
+      sha256 TEXT PRIMARY KEY,
+      size INTEGER NOT NULL,
+      name TEXT,
+      mime_type TEXT
+    ) WITHOUT ROWID;
+
+    -- Where bytes came from, so that a file used twice is fetched once.
+    CREATE TABLE file_urls (
+      url TEXT PRIMARY KEY,
+      sha256 TEXT NOT NULL REFERENCES files (sha256)
+    ) WITHOUT ROWID;
+
+    -- What the source could not read, and files that could not be fetched.
+    CREATE TABLE unreadable (
+      ordinal INTEGER PRIMARY KEY,
+      kind TEXT NOT NULL,             -- user, channel, member, message, file
+      id TEXT,
+      channel TEXT,
+      reason TEXT NOT NULL,
+      raw TEXT
+    );
+    CREATE INDEX unreadable_by_id ON unreadable (kind, id, channel);
+
+    -- How far the reading has come; changed in the same transaction as the rows of a page. `channel` is 0 for lists that
+    -- belong to none.
+    CREATE TABLE cursors (
+      list TEXT NOT NULL,             -- users, channels, members, messages
+      channel INTEGER NOT NULL,
+      cursor TEXT,                    -- of the next page; of the last page once done
+      done INTEGER NOT NULL,
+      PRIMARY KEY (list, channel)
+    ) WITHOUT ROWID;
+    """
+}

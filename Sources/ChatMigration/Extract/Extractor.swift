@@ -1,0 +1,121 @@
+import UnifiedChat
+
+/// What is read, and how.
+public struct ExtractionOptions: Sendable {
+  /// Channels read at once.
+  public var parallelChannels: Int
+  /// Whether the bytes of attachments come along; their addresses may die with the service.
+  public var includesFiles: Bool
+  /// A larger attachment is listed and not fetched; nil: no limit.
+  public var maximumFileBytes: Int64?
+  public var filter: MigrationFilter
+  /// Whether an archive that is complete is read on: new users, channels and messages.
+  public var refreshes: Bool
+  public var pace: PaceSettings
+
+  public init(
+    parallelChannels: Int = 4, includesFiles: Bool = true, maximumFileBytes: Int64? = nil,
+    filter: MigrationFilter = MigrationFilter(), refreshes: Bool = false, pace: PaceSettings = PaceSettings()
+  ) {
+    self.parallelChannels = parallelChannels
+    self.includesFiles = includesFiles
+    self.maximumFileBytes = maximumFileBytes
+    self.filter = filter
+    self.refreshes = refreshes
+    self.pace = pace
+  }
+}
+
+public struct ExtractionSummary: Sendable, Hashable {
+  public var counts: ArchiveCounts
+  public var digest: String?
+  /// Messages that this run added.
+  public var newMessages: Int
+}
+
+/// Reads a source into an archive, page by page, and goes on where it was stopped.
+public struct Extractor: Sendable {
+  let source: any ChatSource
+  let archive: Archive
+  let options: ExtractionOptions
+  let clock: any ChatClock
+  let progress: ProgressReporter
+  let pacer: Pacer
+
+  public init(
+    source: any ChatSource, archive: Archive, options: ExtractionOptions = ExtractionOptions(),
+    clock: any ChatClock = SystemClock(), progress: ProgressReporter? = nil
+  ) {
+    self.source = source
+    self.archive = archive
+    self.options = options
+    self.clock = clock
+    self.progress = progress ?? ProgressReporter(clock: clock)
+    pacer = Pacer(clock: clock, settings: options.pace)
+  }
+
+  /// Reads what is not yet read. Cancelling stops it after the page that is on its way; a later call goes on.
+  /// - Throws: what the source throws and no later try mends; `.storage` of the archive.
+  public func run() async throws(ChatError) -> ExtractionSummary {
+    if try await archive.isComplete() {
+      guard options.refreshes else { return try await summary(new: 0) }
+      try await archive.reopen()
+    }
+    archive.files.removeUnfinished()
+    let expected = try await pacer.perform(.readSource) { () throws(ChatError) in try await source.check() }
+    try await readUsers(expected.users)
+    try await readChannels(expected.channels)
+    let new = try await readMessages(expected.messages)
+    progress.begin(.sealArchive, total: 1)
+    try await archive.complete(at: clock.now)
+    progress.add(1)
+    progress.end()
+    return try await summary(new: new)
+  }
+
+  private func summary(new: Int) async throws(ChatError) -> ExtractionSummary {
+    ExtractionSummary(counts: try await archive.counts(), digest: try await archive.digest(), newMessages: new)
+  }
+
+  private func readUsers(_ expected: Int?) async throws(ChatError) {
+    progress.begin(.pullUsers, total: expected, head: try await archive.counts().users)
+    try await readList(.users) { cursor throws(ChatError) in
+      try await source.users(after: cursor)
+    } commit: { items, end throws(ChatError) in
+      try await archive.commit(users: items.filter { options.filter.admits($0.user.id) }.map(UserRow.init), end)
+      progress.add(items.count)
+    }
+    progress.end()
+  }
+
+  private func readChannels(_ expected: Int?) async throws(ChatError) {
+    progress.begin(.pullChannels, total: expected, head: try await archive.counts().channels)
+    try await readList(.channels) { cursor throws(ChatError) in
+      try await source.channels(after: cursor)
+    } commit: { items, end throws(ChatError) in
+      let wanted = items.filter { options.filter.admits($0.channel.id) }
+      try await archive.commit(channels: wanted.map(ChannelRow.init), end)
+      progress.add(items.count)
+    }
+    progress.end()
+  }
+
+  /// Pages of one list until its end, each committed with the cursor that follows it.
+  func readList<Item: Sendable>(
+    _ list: ArchiveList, channel: Int64 = 0,
+    read: (Cursor?) async throws(ChatError) -> SourcePage<Item>,
+    commit: ([Item], PageEnd) async throws(ChatError) -> Void
+  ) async throws(ChatError) {
+    var state = try await archive.readingState(of: list, channel: channel)
+    while !state.isDone {
+      let asked = state.cursor
+      let page = try await pacer.perform(.readSource) { () throws(ChatError) in try await read(asked) }
+      guard page.next == nil || page.next != asked else {
+        throw ChatError(
+          .protocolViolation, operation: .readSource, detail: "the source's list of \(list.rawValue) does not move on")
+      }
+      try await commit(page.items, PageEnd(cursor: asked, next: page.next, unreadable: page.unreadable))
+      state = ReadingState(cursor: page.next, isDone: page.next == nil)
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import UnifiedChat
+
+/// What of a source is wanted. What is not wanted reaches neither archive nor destination.
+public struct MigrationFilter: Sendable, Hashable {
+  /// nil: all.
+  public var channels: Set<ChannelID>?
+  public var excludedChannels: Set<ChannelID>
+  public var excludedUsers: Set<UserID>
+  /// From here on, this moment included.
+  public var since: Timestamp?
+  /// Up to here, this moment not included.
+  public var until: Timestamp?
+  /// Names of contents (`MessageContent.kindName`); nil: all.
+  public var kinds: Set<String>?
+
+  public init(
+    channels: Set<ChannelID>? = nil, excludedChannels: Set<ChannelID> = [], excludedUsers: Set<UserID> = [],
+    since: Timestamp? = nil, until: Timestamp? = nil, kinds: Set<String>? = nil
+  ) {
+    self.channels = channels
+    self.excludedChannels = excludedChannels
+    self.excludedUsers = excludedUsers
+    self.since = since
+    self.until = until
+    self.kinds = kinds
+  }
+
+  public func admits(_ channel: ChannelID) -> Bool {
+    channels?.contains(channel) != false && !excludedChannels.contains(channel)
+  }
+
+  public func admits(_ user: UserID) -> Bool { !excludedUsers.contains(user) }
+
+  public func admits(_ message: Message) -> Bool {
+    if let sender = message.sender, !admits(sender) { return false }
+    if let since, message.createdAt < since { return false }
+    if let until, message.createdAt >= until { return false }
+    return kinds?.contains(message.content.kindName) != false
+  }
+}

@@ -1,0 +1,135 @@
+import Foundation
+import UnifiedChat
+
+/// Files and folders that only their owner may read: chats are nobody else's business.
+enum PrivateFile {
+  /// Creates an empty file with mode 0600.
+  /// - Throws: `.conflict` if something is there already.
+  static func create(_ path: String, operation: ChatError.Operation) throws(ChatError) {
+    let descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw failure(errno, path, operation) }
+    close(descriptor)
+  }
+
+  static func createFolder(_ path: String, operation: ChatError.Operation) throws(ChatError) {
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw failure(errno, path, operation) }
+  }
+
+  static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+  /// Bytes of the file; nil when it is not there.
+  static func size(_ path: String) -> Int64? {
+    var information = stat()
+    return stat(path, &information) == 0 ? Int64(information.st_size) : nil
+  }
+
+  static func read(_ path: String, operation: ChatError.Operation) throws(ChatError) -> [UInt8] {
+    let reader = try FileReader(path, operation: operation)
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(Int(clamping: size(path) ?? 0))
+    while let piece = try reader.next() { bytes += piece }
+    return bytes
+  }
+
+  /// The first `count` bytes, or all if there are fewer.
+  static func prefix(_ path: String, count: Int, operation: ChatError.Operation) throws(ChatError) -> [UInt8] {
+    Array(try FileReader(path, pieceSize: count, operation: operation).next() ?? [])
+  }
+
+  /// Writes `bytes` beside `path` and puts the file in its place, so that a reader sees the old or the new one.
+  static func replace(_ path: String, with bytes: [UInt8], operation: ChatError.Operation) throws(ChatError) {
+    let writer = try FileWriter(path + ".part", operation: operation)
+    try writer.write(bytes)
+    try writer.finish(movingTo: path)
+  }
+
+  static func failure(_ code: Int32, _ path: String, _ operation: ChatError.Operation) -> ChatError {
+    let (kind, mend): (ChatError.Kind, String) =
+      switch code {
+      case EEXIST: (.conflict, "is there already; name another path")
+      case ENOENT: (.storage(.denied), "no such file or folder")
+      case EACCES, EPERM, EROFS: (.storage(.denied), "not permitted; check owner and mode")
+      case ENOSPC, EDQUOT, EFBIG: (.storage(.full), "no space left; free some and run the same command again")
+      case EISDIR: (.storage(.denied), "is a folder")
+      default: (.storage(.other), String(cString: strerror(code)))
+      }
+    return ChatError(kind, operation: operation, detail: "\(path): \(mend)")
+  }
+}
+
+/// Reads a file in pieces. Not for sharing.
+final class FileReader {
+  private let descriptor: Int32
+  private let path: String
+  private let operation: ChatError.Operation
+  private let pieceSize: Int
+
+  init(_ path: String, pieceSize: Int = 1 << 18, operation: ChatError.Operation) throws(ChatError) {
+    descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    self.path = path
+    self.operation = operation
+    self.pieceSize = pieceSize
+    guard descriptor >= 0 else { throw PrivateFile.failure(errno, path, operation) }
+  }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+
+  /// nil at the end.
+  func next() throws(ChatError) -> [UInt8]? {
+    var failed: Int32 = 0
+    let piece = [UInt8](unsafeUninitializedCapacity: pieceSize) { buffer, count in
+      var got = 0
+      repeat { got = Foundation.read(descriptor, buffer.baseAddress, pieceSize) } while got < 0 && errno == EINTR
+      if got < 0 { failed = errno }
+      count = max(got, 0)
+    }
+    guard failed == 0 else { throw PrivateFile.failure(failed, path, operation) }
+    return piece.isEmpty ? nil : piece
+  }
+}
+
+/// Writes a new owner-only file from the start. Not for sharing.
+final class FileWriter {
+  private let descriptor: Int32
+  let path: String
+  private let operation: ChatError.Operation
+  private var isFinished = false
+
+  init(_ path: String, operation: ChatError.Operation) throws(ChatError) {
+    descriptor = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0o600)
+    self.path = path
+    self.operation = operation
+    guard descriptor >= 0 else { throw PrivateFile.failure(errno, path, operation) }
+  }
+
+  /// A file that was not finished is removed.
+  deinit {
+    if descriptor >= 0 { close(descriptor) }
+    if !isFinished { unlink(path) }
+  }
+
+  func write(_ bytes: [UInt8]) throws(ChatError) {
+    var failed: Int32 = 0
+    bytes.withUnsafeBytes { buffer in
+      var done = 0
+      while done < buffer.count, let start = buffer.baseAddress {
+        let count = Foundation.write(descriptor, start + done, buffer.count - done)
+        if count < 0 && errno == EINTR { continue }
+        guard count > 0 else {
+          failed = count == 0 ? EIO : errno
+          return
+        }
+        done += count
+      }
+    }
+    guard failed == 0 else { throw PrivateFile.failure(failed, path, operation) }
+  }
+
+  /// The bytes are on the disk before the name is: whoever finds the name finds all of them.
+  func finish(movingTo target: String) throws(ChatError) {
+    guard fsync(descriptor) == 0, rename(path, target) == 0 else {
+      throw PrivateFile.failure(errno, target, operation)
+    }
+    isFinished = true
+  }
+}
