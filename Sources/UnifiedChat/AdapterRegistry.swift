@@ -9,12 +9,18 @@ public struct AdapterRegistry: Sendable {
     public var makeAdapter: @Sendable (Profile, AdapterEnvironment) throws(ChatError) -> any ChatAdapter
     public var makeSource: @Sendable (Profile, AdapterEnvironment) throws(ChatError) -> any ChatSource
     public var makeDestination: @Sendable (Profile, AdapterEnvironment) throws(ChatError) -> any ChatDestination
+    /// Asks the vendor's admin API for what lets an existing user connect; what an app's token server does. `.none`
+    /// where the vendor lets any user in.
+    public var issueCredential: @Sendable (UserID, Profile, AdapterEnvironment) async throws(ChatError) -> Credential
 
     public init(
       vendor: VendorName, capabilities: [String: CapabilitySet], rules: ProfileRules,
       makeAdapter: @escaping @Sendable (Profile, AdapterEnvironment) throws(ChatError) -> any ChatAdapter,
       makeSource: @escaping @Sendable (Profile, AdapterEnvironment) throws(ChatError) -> any ChatSource,
-      makeDestination: @escaping @Sendable (Profile, AdapterEnvironment) throws(ChatError) -> any ChatDestination
+      makeDestination: @escaping @Sendable (Profile, AdapterEnvironment) throws(ChatError) -> any ChatDestination,
+      issueCredential: @escaping @Sendable (UserID, Profile, AdapterEnvironment) async throws(ChatError) -> Credential = {
+        (_, _, _) async throws(ChatError) in .none
+      }
     ) {
       self.vendor = vendor
       self.capabilities = capabilities
@@ -22,6 +28,7 @@ public struct AdapterRegistry: Sendable {
       self.makeAdapter = makeAdapter
       self.makeSource = makeSource
       self.makeDestination = makeDestination
+      self.issueCredential = issueCredential
     }
   }
 
