@@ -18,10 +18,28 @@ struct ByteKey: Hashable, Sendable {
     left.utf8.count == right.utf8.count && sameBytes(left, right)
   }
 
-  @inline(never) private static func sameBytes(_ left: String, _ right: String) -> Bool {
-    let same = left.utf8.withContiguousStorageIfAvailable { one in
-      right.utf8.withContiguousStorageIfAvailable { two in one.elementsEqual(two) }
+  /// Whether `text` has exactly these bytes. The counts must be equal.
+  @inline(__always) static func holds(_ text: String, _ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    text.utf8.withContiguousStorageIfAvailable { same($0, bytes) } ?? text.utf8.elementsEqual(bytes)
+  }
+
+  @inline(__always)
+  private static func same(_ one: UnsafeBufferPointer<UInt8>, _ two: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard let left = one.baseAddress, let right = two.baseAddress else { return one.count == two.count }
+    var index = 0
+    while one.count &- index >= 8 {
+      if ByteScan.load(left + index) != ByteScan.load(right + index) { return false }
+      index &+= 8
     }
-    return (same ?? nil) ?? left.utf8.elementsEqual(right.utf8)
+    while index < one.count {
+      if left[index] != right[index] { return false }
+      index &+= 1
+    }
+    return true
+  }
+
+  @inline(never) private static func sameBytes(_ left: String, _ right: String) -> Bool {
+    let same = right.utf8.withContiguousStorageIfAvailable { holds(left, $0) }
+    return same ?? left.utf8.elementsEqual(right.utf8)
   }
 }

@@ -7,15 +7,25 @@ enum ByteScan {
     UInt64(littleEndian: UnsafeRawPointer(pointer).loadUnaligned(as: UInt64.self))
   }
 
-  @inline(__always) static func equal(_ word: UInt64, _ byte: UInt8) -> UInt64 {
-    let difference = word ^ repeated(byte)
-    return (difference &- repeated(1)) & ~difference & repeated(0x80)
+  /// What ends a run inside a JSON string: the quote, the backslash, a control character.
+  ///
+  /// Subtracting borrows into the high bit of a byte that is too small; bytes that had it before are masked out.
+  @inline(__always) static func stringSpecial(_ word: UInt64) -> UInt64 {
+    let quote = (word ^ repeated(UInt8(ascii: "\""))) &- repeated(1)
+    let backslash = (word ^ repeated(UInt8(ascii: "\\"))) &- repeated(1)
+    let control = word &- repeated(0x20)
+    return (quote | backslash | control) & ~word & repeated(0x80)
   }
 
-  /// What ends a run inside a JSON string: the quote, the backslash, a control character.
-  @inline(__always) static func stringSpecial(_ word: UInt64) -> UInt64 {
-    let control = (word &- repeated(0x20)) & ~word & repeated(0x80)
-    return control | equal(word, UInt8(ascii: "\"")) | equal(word, UInt8(ascii: "\\"))
+  /// The number that eight digits stand for; nil if one of them is none.
+  @inline(__always) static func eightDigits(_ word: UInt64) -> UInt64? {
+    let digits = word &- repeated(0x30)
+    // A digit has 3 as its high nibble, also after 6 is added to it.
+    guard (word & (word &+ repeated(0x06)) & repeated(0xF0)) == repeated(0x30) else { return nil }
+    // Neighbours are joined: 8 × 1 digit, 4 × 2, 2 × 4, 1 × 8.
+    let pairs = (digits &* 10 &+ digits &>> 8) & 0x00FF_00FF_00FF_00FF
+    let fours = (pairs &* 100 &+ pairs &>> 16) & 0x0000_FFFF_0000_FFFF
+    return (fours &* 10_000 &+ fours &>> 32) & 0xFFFF_FFFF
   }
 }
 

@@ -43,7 +43,7 @@ extension JSONWriter {
       endArray()
     case .object(let object):
       beginObject()
-      for member in object {
+      for member in object.storage {
         key(member.key)
         write(member.value)
       }
@@ -60,7 +60,7 @@ extension JSONWriter {
       endArray()
     case .object(let object):
       beginObject()
-      for member in object.members.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
+      for member in object.storage.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
         key(member.key)
         writeCanonical(member.value)
       }

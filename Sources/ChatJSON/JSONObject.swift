@@ -3,7 +3,13 @@
 public struct JSONObject: Sendable {
   public typealias Member = (key: String, value: JSONValue)
 
-  private var storage: [Member]
+  /// A member as it is stored: the compiler moves and destroys a struct faster than a tuple.
+  struct Entry: Sendable {
+    var key: String
+    var value: JSONValue
+  }
+
+  private(set) var storage: [Entry]
   /// Places by key, kept once there are more than `indexThreshold` members; below it a scan is faster.
   private var index: [ByteKey: Int]?
 
@@ -19,12 +25,12 @@ public struct JSONObject: Sendable {
   }
 
   /// Of members whose keys are known to differ; `index` is theirs if they are many.
-  init(unique members: [Member], index: [ByteKey: Int]?) {
-    storage = members
+  init(unique entries: [Entry], index: [ByteKey: Int]?) {
+    storage = entries
     self.index = index
   }
 
-  public var members: [Member] { storage }
+  public var members: [Member] { storage.map { ($0.key, $0.value) } }
   public var count: Int { storage.count }
   public var isEmpty: Bool { storage.isEmpty }
   public var keys: [String] { storage.map(\.key) }
@@ -48,7 +54,7 @@ public struct JSONObject: Sendable {
   }
 
   private mutating func append(_ key: String, _ value: JSONValue) {
-    storage.append((key, value))
+    storage.append(Entry(key: key, value: value))
     if index != nil {
       index?[ByteKey(key)] = storage.count - 1
     } else if storage.count > Self.indexThreshold {
@@ -93,7 +99,17 @@ extension JSONObject: Hashable {
 }
 
 extension JSONObject: Sequence {
-  public func makeIterator() -> IndexingIterator<[Member]> { storage.makeIterator() }
+  public struct Iterator: IteratorProtocol {
+    private var rest: IndexingIterator<[Entry]>
+
+    init(_ entries: [Entry]) { rest = entries.makeIterator() }
+
+    public mutating func next() -> Member? { rest.next().map { ($0.key, $0.value) } }
+  }
+
+  public func makeIterator() -> Iterator { Iterator(storage) }
+
+  public var underestimatedCount: Int { storage.count }
 }
 
 extension JSONObject: ExpressibleByDictionaryLiteral {

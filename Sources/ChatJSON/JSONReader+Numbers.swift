@@ -15,6 +15,10 @@ extension JSONReader {
     if negative { place += 1 }
     let digits = place
     var magnitude: UInt64 = 0
+    while end - place >= 8, let eight = ByteScan.eightDigits(ByteScan.load(place)) {
+      magnitude = magnitude &* 100_000_000 &+ eight
+      place += 8
+    }
     while place < end, place.pointee.isDigit {
       // Wraps beyond 19 digits; `exact` below looks again then.
       magnitude = magnitude &* 10 &+ UInt64(place.pointee &- 0x30)

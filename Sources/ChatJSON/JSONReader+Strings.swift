@@ -49,23 +49,26 @@ extension JSONReader {
 
   @inline(__always) mutating func decode(_ raw: RawString) throws(JSONError) -> String {
     if raw.hasEscapes { return try decodeEscaped(raw) }
-    if raw.isASCII {
-      return String(unsafeUninitializedCapacity: raw.count) { buffer in
-        // The base is nil only when nothing is to be copied.
-        buffer.baseAddress?.update(from: raw.start, count: raw.count)
-        return raw.count
-      }
+    if raw.isASCII, raw.count <= SmallText.capacity, end - raw.start >= 16, hasSmallTexts {
+      return SmallText.make(raw.start, raw.count)
     }
     let bytes = UnsafeBufferPointer(start: raw.start, count: raw.count)
-    guard let text = String(validating: bytes, as: UTF8.self) else { throw invalidUTF8(raw) }
-    return text
+    return raw.isASCII ? String(decoding: bytes, as: UTF8.self) : try decodeUnicode(raw, bytes)
   }
 
   @inline(never) private mutating func decodeEscaped(_ raw: RawString) throws(JSONError) -> String {
     let count = try unescape(raw)
     let bytes = UnsafeBufferPointer(start: UnsafePointer(scratch), count: count)
     // An escape never yields a lone continuation or lead byte, so what is well-formed decoded was so in the raw.
-    guard let text = String(validating: bytes, as: UTF8.self) else { throw invalidUTF8(raw) }
+    return try decodeUnicode(raw, bytes)
+  }
+
+  /// `bytes` as text; they stand for `raw`. `String` repairs ill-formed bytes, so that they are another text then:
+  /// comparing is cheaper than checking them twice.
+  @inline(__always)
+  private func decodeUnicode(_ raw: RawString, _ bytes: UnsafeBufferPointer<UInt8>) throws(JSONError) -> String {
+    let text = String(decoding: bytes, as: UTF8.self)
+    guard text.utf8.count == bytes.count, ByteKey.holds(text, bytes) else { throw invalidUTF8(raw) }
     return text
   }
 
@@ -89,6 +92,15 @@ extension JSONReader {
     var source = raw.start
     var count = 0
     while source < stop {
+      if stop - source >= 8 {
+        let word = ByteScan.load(source)
+        if ByteScan.stringSpecial(word) == 0 {
+          UnsafeMutableRawPointer(target + count).storeBytes(of: word.littleEndian, as: UInt64.self)
+          count &+= 8
+          source += 8
+          continue
+        }
+      }
       let byte = source.pointee
       if byte != UInt8(ascii: "\\") {
         target[count] = byte

@@ -5,12 +5,9 @@ extension JSONReader {
     atStart = false
     while true {
       // A value is due here; an opening bracket leads to the next one.
-      guard var value = try builder.begin(&self) else { continue }
-      while builder.isOpen {
-        guard let container = try builder.attach(value, &self) else { break }
-        value = container
-      }
+      guard let value = try builder.begin(&self) else { continue }
       if !builder.isOpen { return value }
+      if let root = try builder.attach(value, &self) { return root }
     }
   }
 
@@ -58,7 +55,7 @@ struct TreeBuilder: ~Copyable {
 
   private var frames = MoveStack<Frame>()
   private var elements = MoveStack<JSONValue>()
-  private var members = MoveStack<JSONObject.Member>()
+  private var members = MoveStack<JSONObject.Entry>()
   private let depthLimit: Int
 
   init(depthLimit: Int) { self.depthLimit = depthLimit }
@@ -91,29 +88,37 @@ struct TreeBuilder: ~Copyable {
     return nil
   }
 
-  /// Puts a finished value into the innermost container. Returns that container if it ends here, nil if another
-  /// value is due.
+  /// Puts a finished value into the innermost container, and that into the next one if it ends here, and so on.
+  /// Returns the outermost container if all have ended, nil if another value is due.
   @inline(__always)
-  mutating func attach(_ value: consuming JSONValue, _ reader: inout JSONReader) throws(JSONError) -> JSONValue? {
-    let last = frames.count &- 1
-    let isObject = frames[last].isObject
-    if isObject {
-      members[frames[last].target].value = value
-    } else {
-      elements.push(value)
-    }
-    let byte = try reader.peek()
-    if byte == UInt8(ascii: ",") {
+  mutating func attach(_ first: consuming JSONValue, _ reader: inout JSONReader) throws(JSONError) -> JSONValue? {
+    var value = first
+    repeat {
+      let last = frames.count &- 1
+      let isObject = frames[last].isObject
+      if isObject {
+        members[frames[last].target].value = consume value
+      } else {
+        elements.push(consume value)
+      }
+      let byte = try reader.peek()
+      if byte == UInt8(ascii: ",") {
+        reader.cursor += 1
+        if isObject { try readKey(&reader) }
+        return nil
+      }
+      guard byte == (isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else {
+        throw reader.failure(.unexpectedByte(byte), at: reader.cursor)
+      }
       reader.cursor += 1
-      if isObject { try readKey(&reader) }
-      return nil
-    }
-    guard byte == (isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else {
-      throw reader.failure(.unexpectedByte(byte), at: reader.cursor)
-    }
-    reader.cursor += 1
+      value = closeInnermost()
+    } while isOpen
+    return value
+  }
+
+  @inline(__always) private mutating func closeInnermost() -> JSONValue {
     let frame = frames.pop()
-    if isObject { return .object(JSONObject(unique: members.popAll(from: frame.start), index: frame.index)) }
+    if frame.isObject { return .object(JSONObject(unique: members.popAll(from: frame.start), index: frame.index)) }
     return .array(elements.popAll(from: frame.start))
   }
 
@@ -135,7 +140,7 @@ struct TreeBuilder: ~Copyable {
       frames[last].target = known
     } else {
       frames[last].target = members.count
-      members.push((key, .null))
+      members.push(.init(key: key, value: .null))
       if members.count &- frames[last].start > JSONObject.indexThreshold { extendIndex() }
     }
   }

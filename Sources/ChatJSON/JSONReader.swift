@@ -13,29 +13,31 @@
 /// }
 /// ```
 public struct JSONReader: ~Copyable {
-  let base: UnsafePointer<UInt8>
-  let end: UnsafePointer<UInt8>
-  var cursor: UnsafePointer<UInt8>
-  var depth = 0
+  @usableFromInline let base: UnsafePointer<UInt8>
+  @usableFromInline let end: UnsafePointer<UInt8>
+  @usableFromInline var cursor: UnsafePointer<UInt8>
+  @usableFromInline var depth = 0
   /// True between the opening of a container and its first item: the one place where no comma is due.
-  var atStart = false
+  @usableFromInline var atStart = false
   public let limits: JSONLimits
-  var scratch: UnsafeMutablePointer<UInt8>?
-  var scratchCapacity = 0
+  @usableFromInline var scratch: UnsafeMutablePointer<UInt8>?
+  @usableFromInline var scratchCapacity = 0
   /// How many bytes the last unescaped string has in the scratch buffer.
-  var unescapedCount = 0
+  @usableFromInline var unescapedCount = 0
+  @usableFromInline let hasSmallTexts: Bool
 
-  init(base: UnsafePointer<UInt8>, count: Int, limits: JSONLimits) {
+  @usableFromInline init(base: UnsafePointer<UInt8>, count: Int, limits: JSONLimits) {
     self.base = base
     self.end = base + count
     self.cursor = base
     self.limits = limits
+    hasSmallTexts = SmallText.isKnownForm
   }
 
-  deinit { scratch?.deallocate() }
+  @inlinable deinit { scratch?.deallocate() }
 
   /// Runs `body` over a document and checks that nothing but white space follows what it read.
-  public static func read<Result>(
+  @inlinable public static func read<Result>(
     _ bytes: [UInt8], limits: JSONLimits = JSONLimits(),
     _ body: (inout JSONReader) throws(JSONError) -> Result
   ) throws(JSONError) -> Result {
@@ -45,7 +47,7 @@ public struct JSONReader: ~Copyable {
   }
 
   /// As above, over bytes that live as long as the call.
-  public static func read<Result>(
+  @inlinable public static func read<Result>(
     _ buffer: UnsafeBufferPointer<UInt8>, limits: JSONLimits = JSONLimits(),
     _ body: (inout JSONReader) throws(JSONError) -> Result
   ) throws(JSONError) -> Result {
@@ -62,7 +64,7 @@ public struct JSONReader: ~Copyable {
   /// The offset of the next byte to be read.
   public var offset: Int { cursor - base }
 
-  func finish() throws(JSONError) {
+  @usableFromInline func finish() throws(JSONError) {
     var place = cursor
     while place < end, Self.isSpace(place.pointee) { place += 1 }
     if place < end { throw JSONError(.trailingBytes, offset: place - base) }
@@ -109,16 +111,21 @@ public struct JSONReader: ~Copyable {
     }
   }
 
-  mutating func literal(_ text: StaticString) throws(JSONError) {
+  @inline(__always) mutating func literal(_ text: StaticString) throws(JSONError) {
     let count = text.utf8CodeUnitCount
+    guard end - cursor >= count else { throw wrongLiteral(text) }
     var index = 0
     while index < count {
-      guard cursor + index < end else { throw failure(.unexpectedEnd, at: end) }
-      guard cursor[index] == text.utf8Start[index] else {
-        throw failure(.unexpectedByte(cursor[index]), at: cursor + index)
-      }
+      if cursor[index] != text.utf8Start[index] { throw wrongLiteral(text) }
       index &+= 1
     }
     cursor += count
+  }
+
+  @inline(never) private func wrongLiteral(_ text: StaticString) -> JSONError {
+    var index = 0
+    while cursor + index < end, cursor[index] == text.utf8Start[index] { index &+= 1 }
+    let place = cursor + index
+    return place < end ? failure(.unexpectedByte(place.pointee), at: place) : failure(.unexpectedEnd, at: end)
   }
 }
