@@ -1,0 +1,505 @@
+import ChatCrypto
+import ChatJSON
+import LeanCloudWire
+
+extension LeanCloudEmulator {
+  static let memberLimit = 500
+  static let temporaryMemberLimit = 10
+
+  func performConversation(_ operation: String, _ call: Call) {
+    switch operation {
+    case "start": return start(call)
+    case "query": return query(call)
+    default: break
+    }
+    guard let id = call.frame.string("cid") ?? call.frame.strings("cids").first, let conversation = conversation(id)
+    else { return fail(4303, to: call) }
+    if let end = conversation.expiresAt, end <= now { return fail(4323, to: call) }
+    switch operation {
+    case "add": add(call, conversation)
+    case "remove": remove(call, conversation)
+    case "count": countMembers(call, conversation)
+    case "update": update(call, conversation)
+    case "mute", "unmute": mute(call, conversation, isMuted: operation == "mute")
+    case "max-read": maximumRead(call, conversation)
+    case "is-member": isMember(call)
+    case "members": roomMembers(call, conversation)
+    case "member-info-update": updateMemberInfo(call, conversation)
+    case "add-shutup", "remove-shutup": silence(call, conversation, isSilenced: operation == "add-shutup")
+    case "query-shutup": querySilenced(call, conversation)
+    case "check-shutup": checkSilenced(call, conversation)
+    default: fail(4114, to: call)
+    }
+  }
+
+  // MARK: Creating
+
+  private func start(_ call: Call) {
+    let others = OrderedKeys(call.frame.strings("m")).list
+    let isValid = isSigned(call.frame) { app, time, nonce in
+      LeanCloudSignature.start(app: app, client: call.peer, members: others, timestamp: time, nonce: nonce)
+    }
+    guard isValid else { return fail(4302, to: call) }
+    guard others.allSatisfy(Self.isClientID) else { return fail(4103, "a member id is malformed", to: call) }
+    let kind: Conversation.Kind =
+      call.frame.bool("tempConv") == true ? .temporary : call.frame.bool("transient") == true ? .room : .normal
+    var members = OrderedKeys(others)
+    members.insert(call.peer)
+    let limit = kind == .temporary ? Self.temporaryMemberLimit : Self.memberLimit
+    if kind != .room, members.count > limit { return fail(4304, to: call) }
+    let conversation: Conversation
+    var isNew = true
+    if kind == .normal, call.frame.bool("unique") == true, let found = uniqueConversation(of: members) {
+      conversation = found
+      isNew = false
+    } else {
+      conversation = make(kind, members: members, creator: call.peer, columns: call.frame["attr"]?.object, call.frame)
+    }
+    var frame = LeanCloudFrame("conv", "started")
+    frame["cid"] = .string(conversation.id)
+    frame["cdate"] = .string(LeanCloudID.iso(conversation.createdAt))
+    frame["uniqueId"] = conversation.uniqueID.map { .string($0) }
+    if kind == .temporary { frame["tempConvTTL"] = conversation.ttl.map { .int($0) } }
+    reply(frame, to: call)
+    if kind == .room { return enter(conversation.id, call.peer, call.connection) }
+    if isNew { announceStart(conversation, by: call.peer) }
+  }
+
+  func uniqueConversation(of members: OrderedKeys) -> Conversation? {
+    uniqueConversations[Key(uniqueID(of: members))].flatMap { conversation($0) }
+  }
+
+  func uniqueID(of members: OrderedKeys) -> String {
+    Hex.encode(Digest.md5(Array(LeanCloudSignature.joined(members.list).utf8)))
+  }
+
+  private func make(
+    _ kind: Conversation.Kind, members: OrderedKeys, creator: String, columns: JSONObject?, _ frame: LeanCloudFrame
+  ) -> Conversation {
+    let id = kind == .temporary ? "_tmp:\(Base64.urlEncode(randomBytes(16)))" : newObjectID()
+    let conversation = Conversation(id: id, kind: kind, createdAt: now)
+    conversation.creator = creator
+    conversation.columns = Self.writable(columns ?? JSONObject())
+    if kind != .room {
+      conversation.members = members
+      for member in members.list { conversation.joinedAt[Key(member)] = now }
+    }
+    if kind == .temporary {
+      let ttl = min(max(frame.int("tempConvTTL") ?? 86_400, 1), 30 * 86_400)
+      conversation.ttl = ttl
+      conversation.expiresAt = now &+ ttl &* 1000
+    }
+    if kind == .normal, frame.bool("unique") == true { makeUnique(conversation) }
+    add(conversation)
+    return conversation
+  }
+
+  func makeUnique(_ conversation: Conversation) {
+    conversation.isUnique = true
+    let id = uniqueID(of: conversation.members)
+    conversation.uniqueID = id
+    uniqueConversations[Key(id)] = conversation.id
+  }
+
+  private func announceStart(_ conversation: Conversation, by creator: String) {
+    for member in conversation.members.list where Key(member) != Key(creator) {
+      pushEvent("joined", conversation, to: member, by: creator)
+    }
+    for member in conversation.members.list {
+      pushEvent("members-joined", conversation, to: member, by: creator, ["m": .strings(conversation.members.list)])
+    }
+  }
+
+  /// Columns that a client may write: what the server manages is left out.
+  static func writable(_ columns: JSONObject) -> JSONObject {
+    JSONObject(columns.members.filter { !managedColumns.contains($0.key) })
+  }
+
+  static let managedColumns: Set<String> = [
+    "objectId", "c", "m", "mu", "lm", "createdAt", "updatedAt", "unique", "uniqueId", "tr", "sys", "temp", "ttl",
+    "conv_type",
+  ]
+
+  // MARK: Members
+
+  private func add(_ call: Call, _ conversation: Conversation) {
+    let targets = OrderedKeys(call.frame.strings("m")).list
+    let isValid = isSigned(call.frame) { app, time, nonce in
+      LeanCloudSignature.change(
+        app: app, client: call.peer, channel: conversation.id, members: targets, timestamp: time, nonce: nonce,
+        action: .invite)
+    }
+    guard isValid else { return fail(4302, to: call) }
+    let joinsAlone = targets.map(Key.init) == [Key(call.peer)]
+    switch conversation.kind {
+    case .room:
+      guard joinsAlone else { return fail(4317, to: call) }
+      enter(conversation.id, call.peer, call.connection)
+      return replyMembers("added", targets, [], conversation, call)
+    case .service:
+      guard joinsAlone else { return fail(4308, to: call) }
+      addMember(call.peer, to: conversation)
+      return replyMembers("added", targets, [], conversation, call)
+    default: break
+    }
+    guard joinsAlone || conversation.members.contains(call.peer) else { return fail(4317, to: call) }
+    let blocked = targets.filter { conversation.blocked.contains($0) }
+    let allowed = targets.filter { !conversation.blocked.contains($0) && Self.isClientID($0) }
+    if allowed.isEmpty || (!blocked.isEmpty && !call.session.has(.partialResults)) { return fail(4548, to: call) }
+    let new = allowed.filter { !conversation.members.contains($0) }
+    let limit = conversation.kind == .temporary ? Self.temporaryMemberLimit : Self.memberLimit
+    guard conversation.members.count + new.count <= limit else { return fail(4304, to: call) }
+    let before = conversation.members.list
+    for member in new { addMember(member, to: conversation) }
+    conversation.updatedAt = now
+    replyMembers("added", allowed, blocked, conversation, call)
+    announceJoin(new, conversation, by: call.peer, to: before)
+  }
+
+  func announceJoin(_ new: [String], _ conversation: Conversation, by actor: String, to before: [String]) {
+    guard !new.isEmpty else { return }
+    for member in new where Key(member) != Key(actor) { pushEvent("joined", conversation, to: member, by: actor) }
+    let isSelf = new.map(Key.init) == [Key(actor)]
+    for member in before + (isSelf ? [actor] : []) {
+      pushEvent("members-joined", conversation, to: member, by: actor, ["m": .strings(new)])
+    }
+  }
+
+  private func remove(_ call: Call, _ conversation: Conversation) {
+    let targets = OrderedKeys(call.frame.strings("m")).list
+    let leavesAlone = targets.map(Key.init) == [Key(call.peer)]
+    if !leavesAlone {
+      let isValid = isSigned(call.frame) { app, time, nonce in
+        LeanCloudSignature.change(
+          app: app, client: call.peer, channel: conversation.id, members: targets, timestamp: time, nonce: nonce,
+          action: .kick)
+      }
+      guard isValid else { return fail(4302, to: call) }
+    }
+    if conversation.kind == .room {
+      leaveRoom(call.peer, call.connection)
+      return replyMembers("removed", targets, [], conversation, call)
+    }
+    guard conversation.members.contains(call.peer) else { return fail(4317, to: call) }
+    let rank = Self.rank(conversation.roles[Key(call.peer)]?.role)
+    if !leavesAlone, !conversation.roles.isEmpty,
+      targets.contains(where: { Self.rank(conversation.roles[Key($0)]?.role) > rank })
+    {
+      return fail(4320, to: call)
+    }
+    let gone = targets.filter { conversation.members.contains($0) }
+    for member in gone { removeMember(member, from: conversation) }
+    conversation.updatedAt = now
+    replyMembers("removed", gone, [], conversation, call)
+    announceLeave(gone, conversation, by: call.peer)
+  }
+
+  func announceLeave(_ gone: [String], _ conversation: Conversation, by actor: String) {
+    guard !gone.isEmpty else { return }
+    for member in gone where Key(member) != Key(actor) { pushEvent("left", conversation, to: member, by: actor) }
+    let isSelf = gone.map(Key.init) == [Key(actor)]
+    for member in conversation.members.list + (isSelf ? [actor] : []) {
+      pushEvent("members-left", conversation, to: member, by: actor, ["m": .strings(gone)])
+    }
+  }
+
+  static func rank(_ role: String?) -> Int {
+    switch role {
+    case "Owner": 2
+    case "Manager": 1
+    default: 0
+    }
+  }
+
+  private func replyMembers(
+    _ operation: String, _ allowed: [String], _ failed: [String], _ conversation: Conversation, _ call: Call
+  ) {
+    var frame = LeanCloudFrame("conv", operation)
+    frame["cid"] = .string(conversation.id)
+    frame["allowedPids"] = .strings(allowed)
+    if !failed.isEmpty {
+      frame["failedPids"] = [["code": 4548, "reason": "BLOCKED_BY_CONV", "pids": .strings(failed)]]
+    }
+    frame["udate"] = .string(LeanCloudID.iso(conversation.updatedAt))
+    reply(frame, to: call)
+  }
+
+  private func countMembers(_ call: Call, _ conversation: Conversation) {
+    var frame = LeanCloudFrame("conv", "result")
+    frame["cid"] = .string(conversation.id)
+    frame["count"] = .int(Int64(conversation.kind == .room ? conversation.present.count : conversation.members.count))
+    reply(frame, to: call)
+  }
+
+  private func isMember(_ call: Call) {
+    let ids = call.frame.string("cid").map { [$0] } ?? call.frame.strings("cids")
+    var frame = LeanCloudFrame("conv", "result")
+    frame["results"] = .array(
+      ids.map { id in
+        guard let conversation = conversation(id) else { return false }
+        return .bool(conversation.members.contains(call.peer) || conversation.present.contains(call.peer))
+      })
+    reply(frame, to: call)
+  }
+
+  private func roomMembers(_ call: Call, _ conversation: Conversation) {
+    var frame = LeanCloudFrame("conv", "results")
+    frame["cid"] = .string(conversation.id)
+    let list = conversation.kind == .room ? conversation.present.list : conversation.members.list
+    frame["m"] = .strings(list.prefix(50))
+    reply(frame, to: call)
+  }
+
+  // MARK: Rooms
+
+  /// One room for each login: entering leaves the one before.
+  func enter(_ room: String, _ peer: String, _ connection: Connection) {
+    guard let conversation = conversation(room), conversation.kind == .room,
+      let index = connection.index(of: peer)
+    else { return }
+    if connection.sessions[index].room != room { leaveRoom(peer, connection) }
+    connection.sessions[index].room = room
+    conversation.present.insert(peer)
+  }
+
+  func leaveRoom(_ peer: String, _ connection: Connection) {
+    guard let index = connection.index(of: peer), let room = connection.sessions[index].room else { return }
+    connection.sessions[index].room = nil
+    let elsewhere = (online[Key(peer)] ?? []).contains { id in
+      guard let other = connections[id], let index = other.index(of: peer) else { return false }
+      return other.sessions[index].room == room
+    }
+    if !elsewhere { conversation(room)?.present.remove(peer) }
+  }
+
+  // MARK: Changing
+
+  private func update(_ call: Call, _ conversation: Conversation) {
+    guard conversation.kind != .temporary, let asked = call.frame["attr"]?.object else { return fail(4306, to: call) }
+    guard conversation.members.contains(call.peer) || conversation.present.contains(call.peer) else {
+      return fail(4317, to: call)
+    }
+    let changed = apply(asked, to: conversation)
+    var frame = LeanCloudFrame("conv", "updated")
+    frame["cid"] = .string(conversation.id)
+    frame["udate"] = .string(LeanCloudID.iso(conversation.updatedAt))
+    frame["attrModified"] = .object(changed)
+    reply(frame, to: call)
+    announceUpdate(asked, changed, conversation, by: call.peer, except: call)
+  }
+
+  /// Writes columns, dotted keys too; gives the top-level columns that changed as they are now.
+  func apply(_ asked: JSONObject, to conversation: Conversation) -> JSONObject {
+    var changed = JSONObject()
+    for member in asked {
+      let path = member.key.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+      guard let column = path.first, !Self.managedColumns.contains(column) else { continue }
+      conversation.columns[column] = Self.setting(member.value, at: path.dropFirst(), in: conversation.columns[column])
+      changed[column] = conversation.columns[column] ?? .null
+    }
+    conversation.updatedAt = max(now, conversation.updatedAt &+ 1)
+    return changed
+  }
+
+  private static func setting(_ value: JSONValue, at path: ArraySlice<String>, in old: JSONValue?) -> JSONValue? {
+    guard let key = path.first else { return value["__op"]?.string == "Delete" || value.isNull ? nil : value }
+    var object = old?.object ?? JSONObject()
+    object[key] = setting(value, at: path.dropFirst(), in: object[key])
+    return .object(object)
+  }
+
+  func announceUpdate(
+    _ asked: JSONObject, _ changed: JSONObject, _ conversation: Conversation, by actor: String, except call: Call?
+  ) {
+    var frame = LeanCloudFrame("conv", "updated")
+    frame["cid"] = .string(conversation.id)
+    frame["initBy"] = .string(actor)
+    frame["attr"] = .object(asked)
+    frame["attrModified"] = .object(changed)
+    frame["udate"] = .string(LeanCloudID.iso(conversation.updatedAt))
+    frame["serverTs"] = .int(now)
+    frame["notificationType"] = 1
+    let listeners = conversation.kind == .room ? conversation.present.list : conversation.members.list
+    for member in listeners {
+      push(frame, to: member, except: Key(member) == Key(actor) ? call?.connection.id : nil)
+    }
+  }
+
+  private func mute(_ call: Call, _ conversation: Conversation, isMuted: Bool) {
+    if isMuted { conversation.pushMuted.insert(call.peer) } else { conversation.pushMuted.remove(call.peer) }
+    conversation.updatedAt = now
+    var frame = LeanCloudFrame("conv", "updated")
+    frame["cid"] = .string(conversation.id)
+    frame["udate"] = .string(LeanCloudID.iso(now))
+    reply(frame, to: call)
+  }
+
+  private func updateMemberInfo(_ call: Call, _ conversation: Conversation) {
+    guard let target = call.frame["info"]?["pid"]?.string ?? call.frame.string("targetClientId"),
+      conversation.members.contains(target)
+    else { return fail(4317, to: call) }
+    guard let role = call.frame["info"]?["role"]?.string, ["Owner", "Manager", "Member"].contains(role) else {
+      return fail(4321, to: call)
+    }
+    let mine = Self.rank(
+      conversation.roles[Key(call.peer)]?.role ?? (Key(call.peer) == Key(conversation.creator) ? "Owner" : nil))
+    guard mine >= 1, mine >= Self.rank(role) else { return fail(4320, to: call) }
+    setRole(role, of: target, in: conversation)
+    let info: JSONValue = [
+      "pid": .string(target), "role": .string(role),
+      "infoId": .string(conversation.roles[Key(target)]?.infoID ?? ""),
+    ]
+    var frame = LeanCloudFrame("conv", "member-info-updated")
+    frame["cid"] = .string(conversation.id)
+    frame["info"] = info
+    reply(frame, to: call)
+    announceRole(info, conversation, by: call.peer)
+  }
+
+  func setRole(_ role: String, of client: String, in conversation: Conversation) {
+    let info = conversation.roles[Key(client)]?.infoID ?? newObjectID()
+    conversation.roles[Key(client)] = (role, info)
+  }
+
+  func announceRole(_ info: JSONValue, _ conversation: Conversation, by actor: String) {
+    for member in conversation.members.list {
+      pushEvent("member-info-changed", conversation, to: member, by: actor, ["info": info])
+    }
+  }
+
+  // MARK: Silence and block
+
+  private func silence(_ call: Call, _ conversation: Conversation, isSilenced: Bool) {
+    guard mayModerate(call.peer, conversation) else { return fail(4320, to: call) }
+    let targets = call.frame.strings("m")
+    setSilenced(isSilenced ? .max : nil, targets, conversation, by: call.peer)
+    replyMembers(isSilenced ? "shutup-added" : "shutup-removed", targets, [], conversation, call)
+  }
+
+  func setSilenced(_ until: Int64?, _ targets: [String], _ conversation: Conversation, by actor: String) {
+    for target in targets { conversation.silenced[Key(target)] = until }
+    let isSilenced = until != nil
+    for target in targets {
+      pushEvent(isSilenced ? "shutuped" : "unshutuped", conversation, to: target, by: actor)
+    }
+    for member in conversation.members.list {
+      pushEvent(
+        isSilenced ? "members-shutuped" : "members-unshutuped", conversation, to: member, by: actor,
+        ["m": .strings(targets)])
+    }
+  }
+
+  /// The creator and whoever has a role above member; in a conversation without roles, every member.
+  private func mayModerate(_ peer: String, _ conversation: Conversation) -> Bool {
+    guard conversation.members.contains(peer) || Key(conversation.creator) == Key(peer) else { return false }
+    return conversation.roles.isEmpty || Key(conversation.creator) == Key(peer)
+      || Self.rank(conversation.roles[Key(peer)]?.role) >= 1
+  }
+
+  private func querySilenced(_ call: Call, _ conversation: Conversation) {
+    let limit = Int(clamping: min(max(call.frame.int("limit") ?? 50, 1), 100))
+    let all = conversation.silenced.filter { $0.value > now }.keys.sorted()
+    let start = call.frame.string("next").flatMap { next in all.firstIndex { $0 > Key(next) } } ?? 0
+    let page = all[start...].prefix(limit).map(\.text)
+    var frame = LeanCloudFrame("conv", "shutup-result")
+    frame["m"] = .strings(page)
+    if start + page.count < all.count { frame["next"] = page.last.map { .string($0) } }
+    reply(frame, to: call)
+  }
+
+  private func checkSilenced(_ call: Call, _ conversation: Conversation) {
+    var frame = LeanCloudFrame("conv", "check-result")
+    frame["cid"] = .string(conversation.id)
+    frame["m"] = .strings(call.frame.strings("m").filter { (conversation.silenced[Key($0)] ?? 0) > now })
+    reply(frame, to: call)
+  }
+
+  func performBlacklist(_ operation: String, _ call: Call) {
+    guard let id = call.frame.string("srcCid"), let conversation = conversation(id) else { return fail(4303, to: call) }
+    if operation == "query" {
+      var frame = LeanCloudFrame("blacklist", "query-result")
+      frame["srcCid"] = .string(id)
+      frame["blockedPids"] = .strings(conversation.blocked.list)
+      return reply(frame, to: call)
+    }
+    let targets = call.frame.strings("toPids")
+    let isBlocking = operation == "block"
+    let isValid = isSigned(call.frame) { app, time, nonce in
+      LeanCloudSignature.change(
+        app: app, client: call.peer, channel: id, members: targets, timestamp: time, nonce: nonce,
+        action: isBlocking ? .block : .unblock)
+    }
+    guard isValid else { return fail(4546, to: call) }
+    guard mayModerate(call.peer, conversation) else { return fail(4320, to: call) }
+    setBlocked(isBlocking, targets, conversation, by: call.peer)
+    var frame = LeanCloudFrame("blacklist", isBlocking ? "blocked" : "unblocked")
+    frame["srcCid"] = .string(id)
+    frame["allowedPids"] = .strings(targets)
+    reply(frame, to: call)
+  }
+
+  func setBlocked(_ isBlocked: Bool, _ targets: [String], _ conversation: Conversation, by actor: String) {
+    for target in targets {
+      if isBlocked { conversation.blocked.insert(target) } else { conversation.blocked.remove(target) }
+      pushEvent(isBlocked ? "blocked" : "unblocked", conversation, to: target, by: actor)
+    }
+    for member in conversation.members.list {
+      pushEvent(
+        isBlocked ? "members-blocked" : "members-unblocked", conversation, to: member, by: actor,
+        ["m": .strings(targets)])
+    }
+    guard isBlocked else { return }
+    let gone = targets.filter { conversation.members.contains($0) }
+    for member in gone { removeMember(member, from: conversation) }
+    announceLeave(gone, conversation, by: actor)
+  }
+
+  // MARK: Reading
+
+  private func query(_ call: Call) {
+    var frame = LeanCloudFrame("conv", "results")
+    let flag = call.frame.int("flag") ?? 0
+    let found: [Conversation]
+    if case let ids = call.frame.strings("tempConvIds"), !ids.isEmpty {
+      found = ids.compactMap { conversation($0) }.filter { ($0.expiresAt ?? .max) > now }
+    } else {
+      let limit = Int(clamping: min(max(call.frame.int("limit") ?? 10, 1), 1000))
+      let skip = Int(clamping: max(call.frame.int("skip") ?? 0, 0))
+      guard
+        let all = find(
+          where: call.frame["where"]?.object ?? JSONObject(), order: call.frame.string("sort") ?? "-lm",
+          viewer: call.peer)
+      else { return fail(4310, "where cannot be read", to: call) }
+      found = Array(all.dropFirst(skip).prefix(limit))
+    }
+    frame["results"] = .array(
+      found.map { conversation in
+        .object(conversation.object(compact: flag & 1 != 0, withLastMessage: flag & 2 != 0, viewer: call.peer))
+      })
+    reply(frame, to: call)
+  }
+
+  private func maximumRead(_ call: Call, _ conversation: Conversation) {
+    guard conversation.members.contains(call.peer) else { return fail(4317, to: call) }
+    var frame = LeanCloudFrame("conv", "max-read")
+    frame["cid"] = .string(conversation.id)
+    let others = conversation.members.list.filter { Key($0) != Key(call.peer) }
+    func read(_ client: String) -> Int64 { conversation.marks[Key(client)]?.read?.timestamp ?? 0 }
+    func delivered(_ client: String) -> Int64 {
+      max(conversation.marks[Key(client)]?.delivered?.timestamp ?? 0, read(client))
+    }
+    if call.frame.bool("queryAllMembers") == true {
+      frame["maxReadTuples"] = .array(
+        others.map {
+          [
+            "pid": .string($0), "maxAckTimestamp": .int(delivered($0)), "maxReadTimestamp": .int(read($0)),
+          ]
+        })
+    } else {
+      let targets = call.frame.string("targetClientId").map { [$0] } ?? others
+      frame["maxReadTimestamp"] = .int(targets.map(read).max() ?? 0)
+      frame["maxAckTimestamp"] = .int(targets.map(delivered).max() ?? 0)
+    }
+    reply(frame, to: call)
+  }
+}
