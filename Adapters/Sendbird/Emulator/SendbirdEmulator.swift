@@ -1,0 +1,198 @@
+import ChatJSON
+import ChatTransport
+import SendbirdWire
+import UnifiedChat
+
+/// Sendbird's server for v3 clients and the Platform API, as a deterministic machine.
+///
+/// Settings: `dedupRequestID` (a second send with a known `req_id` answers with the first message; default false, since
+/// the vendor does not say), `autoCreateUsers` (an unknown user is created at login; default true),
+/// `historyForNewMembers` (who joins sees older messages; default true), `autoAcceptInvitations` (default true),
+/// `hugeGap` (messages that make a gap huge; default 300), `maxRequestsPerSecond` and `maxMessagesPerSecond` (rates that
+/// answer 500910 and 900200; default: none, since the vendor's depend on the plan).
+public final class SendbirdEmulator: VendorEmulator {
+  public static let vendor = "sendbird"
+  public var baseURL: String
+
+  let options: EmulatorOptions
+  let settings: EmulatorSettings
+  var people: [UserID: Person] = [:]
+  /// By `order`.
+  var peopleInOrder: [Person] = []
+  var rooms: [ChannelID: Room] = [:]
+  var distinctRooms: [Key: ChannelID] = [:]
+  var sessions: [Key: Session] = [:]
+  var connections: [EmulatorConnectionID: Connection] = [:]
+  var connectionsByUser: [UserID: [EmulatorConnectionID]] = [:]
+  var files: [String: StoredFile] = [:]
+  var exports: [JSONValue] = []
+  /// Ids that records gave to messages, by channel.
+  var loadedIDs: [Key: Int64] = [:]
+  /// Channels whose unread numbers are not counted yet.
+  var staleRooms: Set<ChannelID> = []
+  var nextMessageID: Int64 = 7_000_000_000
+  var nextNumber: Int64 = 100_000_000
+  /// Counts every change that a changelog shows.
+  var changeNumber: Int64 = 0
+  var calls: [String: Int] = [:]
+  var rates: [String: (second: Int64, count: Int)] = [:]
+
+  // Of the input at hand.
+  var now: Int64 = 0
+  var random = EmulatorRandom(seed: 0)
+  var outputs: [EmulatorOutput] = []
+
+  public init(options: EmulatorOptions) throws(EmulatorError) {
+    self.options = options
+    settings = try EmulatorSettings(options.settings)
+    baseURL = options.baseURL
+    for user in options.users {
+      let person = addPerson(UserID(user.id))
+      person.nickname = user.id
+      person.accessToken = user.token.isEmpty ? nil : user.token
+    }
+  }
+
+  public func handle(_ input: EmulatorInput, context: inout EmulatorContext) -> [EmulatorOutput] {
+    borrow(&context) {
+      switch input {
+      case .http(let id, let request): outputs.append(.respond(id, respond(to: request)))
+      case .open(let id, let request): open(id, request)
+      case .message(let id, .text(let text)): receive(text, from: id)
+      case .message, .ping, .timer: break
+      case .closed(let id, _): disconnected(id)
+      }
+    }
+  }
+
+  /// Lends time and randomness to `body` and collects what it puts out.
+  func borrow(_ context: inout EmulatorContext, _ body: () -> Void) -> [EmulatorOutput] {
+    now = context.now
+    random = context.random
+    if !staleRooms.isEmpty { recountStaleRooms() }
+    body()
+    context.random = random
+    defer { outputs = [] }
+    return outputs
+  }
+
+  public func perform(
+    _ action: EmulatorAction, context: inout EmulatorContext
+  ) throws(EmulatorError) -> [EmulatorOutput] {
+    switch action {
+    case .kick: throw EmulatorError(.unsupported, "sendbird lets a user have several sessions; kick by admin instead")
+    case .goaway: throw EmulatorError(.unsupported, "sendbird v3 has no such frame")
+    case .kickByAdmin(let user), .revokeCredential(let user):
+      return borrow(&context) { endSessions(of: UserID(user), code: 400310) }
+    case .expireCredential(let user): return borrow(&context) { expireToken(of: UserID(user)) }
+    case .disableUser(let user):
+      return borrow(&context) {
+        guard let person = people[UserID(user)] else { return }
+        person.isActive = false
+        endSessions(of: person.id, code: 400300)
+      }
+    }
+  }
+
+  // MARK: Small things
+
+  func message(id: Int64) -> Int64 {
+    nextMessageID = max(nextMessageID, id &+ 1)
+    return id
+  }
+
+  func newMessageID() -> Int64 {
+    nextMessageID &+= 1
+    return nextMessageID
+  }
+
+  func newNumber() -> Int64 {
+    nextNumber &+= 1
+    return nextNumber
+  }
+
+  func newChange() -> Int64 {
+    changeNumber &+= 1
+    return changeNumber
+  }
+
+  /// `count` hex digits.
+  func hex(_ count: Int) -> String {
+    var text = ""
+    while text.utf8.count < count {
+      let digits = String(random.next(), radix: 16)
+      text += String(repeating: "0", count: max(0, 16 - digits.utf8.count)) + digits
+    }
+    return String(text.prefix(count))
+  }
+
+  @discardableResult
+  func addPerson(_ id: UserID) -> Person {
+    if let person = people[id] { return person }
+    let person = Person(id: id, order: newNumber(), createdAt: now / 1000)
+    people[id] = person
+    peopleInOrder.append(person)
+    return person
+  }
+
+  var hasRealLimits: Bool { options.limits == .real }
+
+  /// True when `key` was used more than `limit` times within the present second.
+  func isOverRate(_ key: String, limit: Int64?) -> Bool {
+    guard let limit else { return false }
+    let second = now / 1000
+    var rate = rates[key] ?? (second, 0)
+    if rate.second != second { rate = (second, 0) }
+    rate.count += 1
+    rates[key] = rate
+    return rate.count > limit
+  }
+}
+
+/// What `EmulatorOptions.settings` may say.
+struct EmulatorSettings {
+  var dedupRequestID = false
+  var autoCreateUsers = true
+  var historyForNewMembers = true
+  var autoAcceptInvitations = true
+  var hugeGap: Int64 = 300
+  var maxRequestsPerSecond: Int64?
+  var maxMessagesPerSecond: Int64?
+
+  init(_ settings: [String: JSONValue]) throws(EmulatorError) {
+    for (name, value) in settings.sorted(by: { $0.key < $1.key }) {
+      switch name {
+      case "dedupRequestID": dedupRequestID = try Self.bool(name, value)
+      case "autoCreateUsers": autoCreateUsers = try Self.bool(name, value)
+      case "historyForNewMembers": historyForNewMembers = try Self.bool(name, value)
+      case "autoAcceptInvitations": autoAcceptInvitations = try Self.bool(name, value)
+      case "hugeGap": hugeGap = try Self.positive(name, value)
+      case "maxRequestsPerSecond": maxRequestsPerSecond = try Self.positive(name, value)
+      case "maxMessagesPerSecond": maxMessagesPerSecond = try Self.positive(name, value)
+      default:
+        throw EmulatorError(
+          .invalidOption,
+          "setting \(name) is unknown; sendbird has dedupRequestID, autoCreateUsers, historyForNewMembers, "
+            + "autoAcceptInvitations, hugeGap, maxRequestsPerSecond, maxMessagesPerSecond")
+      }
+    }
+  }
+
+  private static func bool(_ name: String, _ value: JSONValue) throws(EmulatorError) -> Bool {
+    guard let bool = value.bool else { throw EmulatorError(.invalidOption, "setting \(name) must be true or false") }
+    return bool
+  }
+
+  private static func positive(_ name: String, _ value: JSONValue) throws(EmulatorError) -> Int64 {
+    guard let number = value.int, number > 0 else {
+      throw EmulatorError(.invalidOption, "setting \(name) must be a positive integer")
+    }
+    return number
+  }
+}
+
+struct StoredFile {
+  var name: String
+  var type: String
+  var bytes: [UInt8]
+}
