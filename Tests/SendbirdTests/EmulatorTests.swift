@@ -3,6 +3,12 @@ import ChatTransport
 import SendbirdWire
 import Testing
 
+private let refusedLogins: [(query: String, code: Int64)] = [
+  ("user_id=ana&access_token=wrong&ai=APP", 400302), ("user_id=ana&access_token=null&ai=APP", 400302),
+  ("user_id=ana&access_token=tok&ai=OTHER", 400304), ("key=nonsense&ai=APP", 400303), ("ai=APP", 400301),
+  ("user_id=\(String(repeating: "x", count: 81))&ai=APP", 400305),
+]
+
 @Suite("The Sendbird emulator")
 struct SendbirdEmulatorTests {
   @Test("login gives a key and all that the official client needs")
@@ -18,13 +24,7 @@ struct SendbirdEmulatorTests {
     #expect(login["req_id"] == nil)
   }
 
-  static let refusals: [(query: String, code: Int64)] = [
-    ("user_id=ana&access_token=wrong&ai=APP", 400302), ("user_id=ana&access_token=null&ai=APP", 400302),
-    ("user_id=ana&access_token=tok&ai=OTHER", 400304), ("key=nonsense&ai=APP", 400303), ("ai=APP", 400301),
-    ("user_id=\(String(repeating: "x", count: 81))&ai=APP", 400305),
-  ]
-
-  @Test("login is refused with the vendor's code", arguments: refusals)
+  @Test("login is refused with the vendor's code", arguments: refusedLogins)
   func refusedLogin(query: String, code: Int64) async throws {
     let lab = try Lab(users: [("ana", "tok")])
     let socket = try await lab.host.transports.webSocket.connect(WebSocketRequest("ws://sendbird.test/?\(query)"))
