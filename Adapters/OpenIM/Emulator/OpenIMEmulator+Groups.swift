@@ -67,7 +67,7 @@ extension OpenIMEmulator {
       add(id, to: group, role: role, by: call.caller?.userID ?? owner, now: step.now)
     }
     // Creation is the first version of the member list.
-    group.memberLog.version = 1
+    group.memberLog = OpenIMVersionLog(id: group.memberLog.id)
     announceCreation(of: group, call, &step)
     return ["groupInfo": group.info]
   }
