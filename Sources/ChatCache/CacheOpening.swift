@@ -1,0 +1,94 @@
+import UnifiedChat
+
+/// How a cache file is opened, checked, set aside and rebuilt.
+enum CacheOpening {
+  /// Up to this size a file is checked whole on each opening; a larger one only if it was not closed in order.
+  static let alwaysCheckedSize: Int64 = 32 << 20
+
+  static func open(
+    _ file: CacheFile, identity: CacheIdentity
+  ) throws(ChatError) -> (database: Database, recovery: CacheRecovery?) {
+    if let version = file.headerVersion() { try CacheMigrations.refuseNewer(version, path: file.path) }
+    try file.create()
+    do throws(ChatError) {
+      let database = try fresh(path: file.path, identity: identity)
+      try check(database, size: file.size)
+      try database.run("INSERT OR REPLACE INTO meta VALUES ('closed', 'no')")
+      return (database, nil)
+    } catch {
+      guard case .storage(.corrupt) = error.kind else { throw error }
+    }
+    return try rebuild(file, identity: identity)
+  }
+
+  /// Opens `path`, sets it up and brings it to the present schema.
+  static func fresh(path: String, identity: CacheIdentity) throws(ChatError) -> Database {
+    let database = try Database(path: path, mode: .create)
+    try database.setUp()
+    try CacheMigrations.run(on: database)
+    try claim(database, for: identity)
+    return database
+  }
+
+  static func sayGoodbye(_ database: Database) {
+    // Best effort: a file that is not marked as closed is only checked more closely next time.
+    _ = try? database.run("INSERT OR REPLACE INTO meta VALUES ('closed', 'yes')")
+    try? database.execute("PRAGMA optimize")
+  }
+
+  /// Writes the identity into a new file and compares it in an old one.
+  private static func claim(_ database: Database, for identity: CacheIdentity) throws(ChatError) {
+    let parts = [("vendor", identity.vendor.rawValue), ("app", identity.app), ("user", identity.user.rawValue)]
+    for (key, value) in parts {
+      try database.run("INSERT OR IGNORE INTO meta VALUES (?, ?)", [.text(key), .text(value)])
+      let kept = try database.first("SELECT value FROM meta WHERE key = ?", [.text(key)]) { row throws(ChatError) in
+        row.bytes(0)
+      }
+      guard kept == Array(value.utf8) else {
+        throw StorageFault(reason: .corrupt, cause: "it belongs to another \(key)").error(path: database.path)
+      }
+    }
+  }
+
+  private static func check(_ database: Database, size: Int64) throws(ChatError) {
+    let closed = try database.first("SELECT value FROM meta WHERE key = 'closed'") { row throws(ChatError) in
+      row.text(0)
+    }
+    guard closed != "yes" || size <= alwaysCheckedSize else { return }
+    let verdict = try database.first("PRAGMA quick_check(1)") { row throws(ChatError) in row.text(0) }
+    guard verdict == "ok" else {
+      throw StorageFault(reason: .corrupt, cause: "the check found damage").error(path: database.path)
+    }
+  }
+
+  private static func rebuild(
+    _ file: CacheFile, identity: CacheIdentity
+  ) throws(ChatError) -> (database: Database, recovery: CacheRecovery?) {
+    let aside = try file.quarantine()
+    let saved = OutboxRescue.rows(of: aside)
+    try file.create()
+    let database = try fresh(path: file.path, identity: identity)
+    try database.transaction { () throws(ChatError) in
+      let session = CacheSession(database: database, user: identity.user)
+      for row in saved { try session.restore(row) }
+    }
+    return (database, CacheRecovery(quarantined: aside.path, savedMessages: saved.count))
+  }
+}
+
+/// Reads what can be read of the outbox of a damaged file.
+enum OutboxRescue {
+  static func rows(of file: CacheFile) -> [OutboxRow] {
+    guard let database = try? Database(path: file.path, mode: .readOnly) else { return [] }
+    var rows: [Int64: OutboxRow] = [:]
+    // From both ends: a damaged page in the middle hides only itself.
+    for direction in ["ASC", "DESC"] {
+      // Whatever was read before the damage counts; the damage itself is known already.
+      try? database.query("SELECT \(OutboxRow.columns) FROM outbox ORDER BY turn \(direction)") {
+        row throws(ChatError) in
+        if let entry = try? OutboxRow(row) { rows[entry.turn] = entry }
+      }
+    }
+    return rows.values.sorted { $0.turn < $1.turn }
+  }
+}

@@ -1,0 +1,133 @@
+import UnifiedChat
+
+/// From `low` to `high`, both included, every message of the main list is in the cache.
+public struct CachedRange: Sendable, Hashable {
+  public var low: MessagePosition
+  public var high: MessagePosition
+
+  public init(low: MessagePosition, high: MessagePosition) {
+    self.low = low
+    self.high = high
+  }
+
+  /// Nothing older exists.
+  public var isAtStart: Bool { low == .lowest }
+  /// Newer ones arrive by themselves.
+  public var isLive: Bool { high == .highest }
+
+  public func contains(_ position: MessagePosition) -> Bool { low <= position && position <= high }
+}
+
+extension CacheSession {
+  /// In ascending order, never touching one another. What lies between two of them is a gap.
+  public func ranges(of channel: ChannelID) throws(ChatError) -> [CachedRange] {
+    try database.all(
+      """
+      SELECT low_major, low_minor, low_tail, high_major, high_minor, high_tail FROM ranges WHERE channel = ?
+      ORDER BY low_major, low_minor, low_tail
+      """, [.text(channel.rawValue)]
+    ) { row throws(ChatError) in
+      CachedRange(
+        low: MessagePosition(row, from: 0) ?? .lowest, high: MessagePosition(row, from: 3) ?? .lowest)
+    }
+  }
+
+  /// Says that everything in `range` is here; ranges that share a position become one.
+  public func cover(_ range: CachedRange, in channel: ChannelID) throws(ChatError) {
+    guard range.low <= range.high else { return }
+    try touchChannel(channel)
+    var whole = range
+    for other in try ranges(of: channel) where other.low <= whole.high && whole.low <= other.high {
+      if other == range { return }
+      whole.low = min(whole.low, other.low)
+      whole.high = max(whole.high, other.high)
+      try remove(other, in: channel)
+    }
+    try insert(whole, in: channel)
+  }
+
+  /// Says that nothing is known any more about what lies strictly between `low` and `high`.
+  public func forget(between low: MessagePosition, and high: MessagePosition, in channel: ChannelID) throws(ChatError) {
+    for range in try ranges(of: channel) where range.low < high && low < range.high {
+      try remove(range, in: channel)
+      if range.low <= low { try insert(CachedRange(low: range.low, high: low), in: channel) }
+      if high <= range.high { try insert(CachedRange(low: high, high: range.high), in: channel) }
+    }
+  }
+
+  /// The link was lost: what is newer than the newest known message is unknown from now on, in `channels` or in all.
+  /// - Returns: the channels that were live.
+  @discardableResult
+  public func openGaps(in channels: [ChannelID]? = nil) throws(ChatError) -> [ChannelID] {
+    let live = try database.all(
+      "SELECT channel, low_major, low_minor, low_tail FROM ranges WHERE high_major = ? AND high_minor = ?",
+      [.int(.max), .int(.max)]
+    ) { row throws(ChatError) in (channel: ChannelID(row.text(0)), low: MessagePosition(row, from: 1) ?? .lowest) }
+    let wanted = channels.map { Set($0) }
+    var opened: [ChannelID] = []
+    for (channel, low) in live where wanted?.contains(channel) ?? true {
+      let newest = try provenPosition(in: channel) ?? .lowest
+      try remove(CachedRange(low: low, high: .highest), in: channel)
+      try insert(CachedRange(low: low, high: max(low, newest)), in: channel)
+      opened.append(channel)
+    }
+    return opened
+  }
+
+  /// The highest range of a channel that is more than one message from a list; nil when nothing was ever read.
+  public func loadedRange(of channel: ChannelID) throws(ChatError) -> CachedRange? {
+    try ranges(of: channel).last { $0.low < $0.high }
+  }
+
+  /// Channels that were read and whose newest messages may be missing now.
+  public func channelsBehind() throws(ChatError) -> [ChannelID] {
+    try database.all(
+      """
+      SELECT DISTINCT channel FROM ranges
+      WHERE (low_major, low_minor, low_tail) < (high_major, high_minor, high_tail)
+        AND channel NOT IN (SELECT channel FROM ranges WHERE high_major = ?1 AND high_minor = ?1)
+      ORDER BY channel
+      """, [.int(.max)]
+    ) { row throws(ChatError) in ChannelID(row.text(0)) }
+  }
+
+  /// Up to where nothing can be missing after a lost link: the newest message of somebody else, since an
+  /// acknowledgement of an own message may overtake a push that then got lost. Looks back a bounded way.
+  private func provenPosition(in channel: ChannelID) throws(ChatError) -> MessagePosition? {
+    var reached: MessagePosition?
+    for message in try newest(50, in: channel) {
+      reached = message.position
+      if message.sender != user { break }
+    }
+    return reached
+  }
+
+  private func newest(
+    _ limit: Int64, in channel: ChannelID
+  ) throws(ChatError) -> [(position: MessagePosition?, sender: UserID?)] {
+    try database.all(
+      """
+      SELECT major, minor, tail, sender FROM messages
+      WHERE channel = ? AND major IS NOT NULL AND visibility = 'visible' AND thread_parent IS NULL
+      ORDER BY major DESC, minor DESC, tail DESC LIMIT ?
+      """, [.text(channel.rawValue), .int(limit)]
+    ) { row throws(ChatError) in (MessagePosition(row, from: 0), row.optionalText(3).map { UserID($0) }) }
+  }
+
+  /// The newest committed message in sight.
+  public func newestPosition(in channel: ChannelID) throws(ChatError) -> MessagePosition? {
+    try newest(1, in: channel).first?.position
+  }
+
+  private func remove(_ range: CachedRange, in channel: ChannelID) throws(ChatError) {
+    try database.run(
+      "DELETE FROM ranges WHERE channel = ? AND low_major = ? AND low_minor = ? AND low_tail = ?",
+      [.text(channel.rawValue)] + range.low.values)
+  }
+
+  private func insert(_ range: CachedRange, in channel: ChannelID) throws(ChatError) {
+    try database.run(
+      "INSERT OR REPLACE INTO ranges VALUES (?, ?, ?, ?, ?, ?, ?)",
+      [.text(channel.rawValue)] + range.low.values + range.high.values)
+  }
+}

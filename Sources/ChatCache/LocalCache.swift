@@ -1,0 +1,90 @@
+import Synchronization
+import UnifiedChat
+
+/// What was done when a damaged file was found on opening.
+public struct CacheRecovery: Sendable, Hashable {
+  /// Where the damaged file lies now.
+  public var quarantined: String
+  /// Unsent messages that could be read from it and go on in the new one.
+  public var savedMessages: Int
+}
+
+/// Everything that one user of one app at one vendor has seen, and what they have not sent yet, in one SQLite file.
+///
+/// Calls block for as long as the disk takes and may come from any thread; each `read` and each `write` is one
+/// transaction and sees no half of another one. Another process may use the same file: being locked out is waited
+/// for (up to a minute) and not shown to the caller.
+public final class LocalCache: Sendable {
+  public let identity: CacheIdentity
+  /// nil for a cache in memory.
+  public let path: String?
+  public let recovery: CacheRecovery?
+  private let database: Mutex<Database?>
+
+  /// Opens or makes the cache, brings it to the present schema and checks it.
+  ///
+  /// A damaged file is set aside, never deleted; what can be read of the outbox goes into the new file.
+  /// - Throws: `.storage` with the reason: `.newerVersion` leaves the file as it is.
+  public init(_ identity: CacheIdentity, at location: CacheLocation) throws(ChatError) {
+    self.identity = identity
+    switch location {
+    case .memory:
+      path = nil
+      recovery = nil
+      database = Mutex(try CacheOpening.fresh(path: ":memory:", identity: identity))
+    case .directory(let directory):
+      let file = CacheFile(identity: identity, directory: directory)
+      let opened = try CacheOpening.open(file, identity: identity)
+      path = file.path
+      recovery = opened.recovery
+      database = Mutex(opened.database)
+    }
+  }
+
+  /// One transaction that changes nothing.
+  public func read<Value: Sendable>(
+    _ body: (CacheSession) throws(ChatError) -> Value
+  ) throws(ChatError) -> Value {
+    try database.withLock { (database) throws(ChatError) -> Value in
+      try body(CacheSession(database: try Self.opened(database), user: identity.user))
+    }
+  }
+
+  /// One transaction; when `body` throws, nothing of it remains.
+  public func write<Value: Sendable>(
+    _ body: (CacheSession) throws(ChatError) -> Value
+  ) throws(ChatError) -> Value {
+    try database.withLock { (database) throws(ChatError) -> Value in
+      let database = try Self.opened(database)
+      return try database.transaction { () throws(ChatError) in try body(CacheSession(database: database, user: identity.user)) }
+    }
+  }
+
+  /// Writes out what is in the log and closes the file. Later calls throw `.storage(.other)`.
+  public func close() {
+    database.withLock { database in
+      if let open = database { CacheOpening.sayGoodbye(open) }
+      database = nil
+    }
+  }
+
+  /// Removes everything of `identity` from the disk, damaged files included. The cache must be closed.
+  public static func erase(_ identity: CacheIdentity, at location: CacheLocation) throws(ChatError) {
+    guard case .directory(let directory) = location else { return }
+    try CacheFile(identity: identity, directory: directory).erase()
+  }
+
+  private static func opened(_ database: Database?) throws(ChatError) -> Database {
+    guard let database else {
+      throw ChatError(.storage(.other), operation: .cache, detail: "the cache is closed; connect again")
+    }
+    return database
+  }
+}
+
+/// The cache inside one transaction. Valid during the call that hands it out.
+public struct CacheSession {
+  let database: Database
+  /// Whose cache it is.
+  let user: UserID
+}
