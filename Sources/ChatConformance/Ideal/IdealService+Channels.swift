@@ -42,10 +42,10 @@ extension IdealService {
   func admit(_ user: UserID, to id: ChannelID, role: MemberRole) {
     guard channels[id]?.memberships[user]?.state != .joined else { return }
     let known = users[user] ?? User(id: user)
+    // Read before the channel is written: both at once is a conflict of access.
+    let newest = channels[id]?.messages.last?.position
     channels[id]?.members.append(user)
-    channels[id]?.memberships[user] = Member(
-      user: known, role: role, joinedAt: clock.now,
-      readPosition: channels[id]?.messages.last?.position)
+    channels[id]?.memberships[user] = Member(user: known, role: role, joinedAt: clock.now, readPosition: newest)
   }
 
   private func tellJoined(_ user: UserID, _ id: ChannelID, except: Int? = nil) {
