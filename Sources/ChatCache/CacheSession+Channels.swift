@@ -75,6 +75,18 @@ extension CacheSession {
     return true
   }
 
+  /// Removes the committed messages of a channel and what is known of its gaps; what waits to be sent stays.
+  public func forgetMessages(of id: ChannelID) throws(ChatError) {
+    let rows = try database.all(
+      "SELECT row FROM messages WHERE channel = ? AND id IS NOT NULL", [.text(id.rawValue)]
+    ) { row throws(ChatError) in row.int(0) }
+    for row in rows {
+      try unindex(row)
+      try database.run("DELETE FROM messages WHERE row = ?", [.int(row)])
+    }
+    try database.run("DELETE FROM ranges WHERE channel = ?", [.text(id.rawValue)])
+  }
+
   /// Removes a channel and everything in it.
   public func deleteChannel(_ id: ChannelID) throws(ChatError) {
     let rows = try database.all("SELECT row FROM messages WHERE channel = ?", [.text(id.rawValue)]) {

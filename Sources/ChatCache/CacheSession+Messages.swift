@@ -8,7 +8,8 @@ public enum MessageChange: Sendable, Hashable {
   case unchanged
   case inserted(Message)
   case updated(Message)
-  case recalled(Message)
+  /// `wasCountable`: before, it counted as unread for those who had not read it.
+  case recalled(Message, wasCountable: Bool)
   /// A message of this device was pending and is committed now.
   case sent(Message)
   /// A second copy of one send: kept out of sight, this one stays.
@@ -145,7 +146,7 @@ extension CacheSession {
     guard next != known.message else { return .unchanged }
     try rewrite(known.row, as: next)
     guard known.visibility == .visible else { return .unchanged }
-    return message.isRecalled ? .recalled(next) : .updated(next)
+    return message.isRecalled ? .recalled(next, wasCountable: known.message.isCountable) : .updated(next)
   }
 
   /// What remains of a recalled message: who, where and when, and nothing of what it said.

@@ -247,6 +247,18 @@ extension CacheSession {
     _ = try store(message)
   }
 
+  /// Fails everything that waits in a channel that is gone; the texts stay for copying.
+  public func abandonOutbox(of channel: ChannelID, because error: ChatError) throws(ChatError) -> [Message] {
+    let waiting = try database.all(
+      "SELECT local_id FROM outbox WHERE channel = ? AND state <> 'failed' ORDER BY turn", [.text(channel.rawValue)]
+    ) { row throws(ChatError) in LocalID(row.text(0)) }
+    var failed: [Message] = []
+    for localID in waiting {
+      if let message = try fail(localID, with: error) { failed.append(message) }
+    }
+    return failed
+  }
+
   func removeFromOutbox(_ localID: LocalID) throws(ChatError) {
     try database.run("DELETE FROM outbox WHERE local_id = ?", [.text(localID.rawValue)])
   }

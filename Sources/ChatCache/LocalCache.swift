@@ -85,6 +85,8 @@ public final class LocalCache: Sendable {
 /// The cache inside one transaction. Valid during the call that hands it out.
 public struct CacheSession {
   let database: Database
-  /// Whose cache it is.
   let user: UserID
+
+  /// Whose cache it is.
+  public var owner: UserID { user }
 }

@@ -62,7 +62,7 @@ extension MessageState {
 
 extension Message {
   /// Whether it counts as unread for those who did not write it.
-  var isCountable: Bool {
+  public var isCountable: Bool {
     switch content {
     case .system, .recalled: false
     default: sender != nil

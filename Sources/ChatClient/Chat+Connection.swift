@@ -1,0 +1,191 @@
+import ChatCache
+import UnifiedChat
+
+extension Chat {
+  /// Opens the cache of `user`, then the session. What is cached can be read from the first moment, also when the
+  /// connect fails; what was not sent yet goes out once the session is open.
+  /// - Throws: what the adapter throws; `.storage` when the cache cannot be opened; `.invalidArgument` for an empty
+  ///   user id; `.conflict` while another user is connected.
+  public func connect(as user: UserID, credential: Credential) async throws(ChatError) -> User {
+    guard !user.rawValue.isEmpty else {
+      throw ChatError(.invalidArgument(field: "user"), operation: .connect, detail: "a user id is needed")
+    }
+    guard !isActive || self.user == user else {
+      throw ChatError(.conflict, operation: .connect, detail: "connected as another user; disconnect first")
+    }
+    try open(for: user)
+    isActive = true
+    isSilent = false
+    startPump()
+    do throws(ChatError) {
+      let own = try await adapter.connect(as: user, credential: credential)
+      guard isActive else { throw ChatError.cancelled(.connect) }
+      if !isOnline { wentOnline() }
+      startSync()
+      return own
+    } catch {
+      if case .connected = await adapter.state { throw error }
+      isActive = false
+      throw error
+    }
+  }
+
+  /// Opens the cache of `user` without connecting: reading and enqueuing work, nothing is sent before `connect`.
+  public func open(for user: UserID) throws(ChatError) {
+    if self.user == user, cache != nil { return }
+    guard !isActive else {
+      throw ChatError(.conflict, operation: .cache, detail: "connected as another user; disconnect first")
+    }
+    cache?.close()
+    cache = nil
+    let identity = CacheIdentity(vendor: vendor, app: options.app, user: user)
+    let opened = try LocalCache(identity, at: options.cacheLocation)
+    // Whatever was live when the last process ended is not so now.
+    behind = Set(try opened.write { session throws(ChatError) in try session.openGaps() })
+    lastAnnounced = [:]
+    cache = opened
+    self.user = user
+    if let recovery = opened.recovery {
+      log(.error, "cache was damaged and rebuilt; old file: \(recovery.quarantined), saved: \(recovery.savedMessages)")
+    }
+  }
+
+  /// Ends the session; works without the server. The outbox keeps what was not sent. Reading from the cache still
+  /// works. Calls that wait for a send end with `.cancelled`, and the message stays in the outbox.
+  public func disconnect() async {
+    await adapter.disconnect()
+    releaseHeld()
+    publishState(.disconnected(.requested))
+    isSilent = true
+    isActive = false
+    isOnline = false
+    epoch += 1
+    pump?.cancel()
+    pump = nil
+    endTasks()
+    noteMissed(in: nil)
+    for waiting in waiters.values {
+      for waiter in waiting.values { waiter.resume(returning: .failure(.cancelled(.send))) }
+    }
+    waiters = [:]
+  }
+
+  private func endTasks() {
+    sync?.cancel()
+    sync = nil
+    syncWanted = false
+    for task in workers.values { task.cancel() }
+    workers = [:]
+    for task in refreshes.values { task.cancel() }
+    refreshes = [:]
+    for task in typing.values { task.cancel() }
+    typing = [:]
+  }
+
+  /// Removes everything of the last user from this device. Disconnects first; works offline.
+  public func clearCachedData() async throws(ChatError) {
+    await disconnect()
+    guard let user else { return }
+    cache?.close()
+    cache = nil
+    self.user = nil
+    try LocalCache.erase(CacheIdentity(vendor: vendor, app: options.app, user: user), at: options.cacheLocation)
+  }
+
+  public func suspend() async { await adapter.suspend() }
+  public func resume() async { await adapter.resume() }
+
+  public func registerPush(token: String) async throws(ChatError) {
+    try await require(.pushRegister, .registerPush)
+    try await adapter.registerPush(token: token)
+  }
+
+  public func unregisterPush(token: String) async throws(ChatError) {
+    try await require(.pushRegister, .registerPush)
+    try await adapter.unregisterPush(token: token)
+  }
+
+  public func users(_ ids: [UserID]) async throws(ChatError) -> [User] {
+    ids.isEmpty ? [] : try await adapter.users(ids)
+  }
+
+  public func updateProfile(name: String?, avatarURL: String?, customData: JSONText?) async throws(ChatError) -> User {
+    try await adapter.updateProfile(name: name, avatarURL: avatarURL, customData: customData)
+  }
+
+  public func presence(of users: [UserID]) async throws(ChatError) -> [UserID: Presence] {
+    try await require(.presenceQuery, .presence)
+    return try await adapter.presence(of: users)
+  }
+
+  public func subscribePresence(of users: [UserID]) async throws(ChatError) {
+    try await require(.presenceSubscribe, .presence)
+    try await adapter.subscribePresence(of: users)
+  }
+
+  public func unsubscribePresence(of users: [UserID]) async throws(ChatError) {
+    try await require(.presenceSubscribe, .presence)
+    try await adapter.unsubscribePresence(of: users)
+  }
+
+  public func block(_ user: UserID) async throws(ChatError) {
+    try await require(.userBlock, .block)
+    try await adapter.block(user)
+  }
+
+  public func unblock(_ user: UserID) async throws(ChatError) {
+    try await require(.userBlock, .block)
+    try await adapter.unblock(user)
+  }
+
+  /// Refuses what the connected server cannot do, before any byte leaves.
+  func require(_ capability: Capability, _ operation: ChatError.Operation) async throws(ChatError) {
+    try await capabilities.require(capability, for: operation)
+  }
+
+  // MARK: The link
+
+  private func startPump() {
+    guard pump == nil else { return }
+    // Opened before the task starts, so that no event in between is lost.
+    let stream = adapter.events()
+    pump = Task { [weak self] in
+      for await event in stream {
+        guard !Task.isCancelled, let self else { return }
+        await self.receive(event)
+      }
+    }
+  }
+
+  func connectionChanged(to next: ConnectionState) {
+    if next == .connected {
+      if !isOnline { wentOnline() }
+    } else if isOnline {
+      isOnline = false
+      epoch += 1
+      noteMissed(in: nil)
+    }
+    publishState(next)
+  }
+
+  func wentOnline() {
+    isOnline = true
+    kickOutbox()
+  }
+
+  func publishState(_ next: ConnectionState) {
+    guard next != publishedState else { return }
+    publishedState = next
+    publish(.connectionChanged(next), .local)
+  }
+
+  /// From now on it is not known what is newer than the newest known message.
+  func noteMissed(in channels: [ChannelID]?) {
+    do throws(ChatError) {
+      guard let cache else { return }
+      behind.formUnion(try cache.write { session throws(ChatError) in try session.openGaps(in: channels) })
+    } catch {
+      log(.error, "\(error)")
+    }
+  }
+}

@@ -1,0 +1,171 @@
+import ChatCache
+import UnifiedChat
+
+extension Chat {
+  /// Brings one event of the adapter into the cache and tells it on, if it changed anything.
+  func receive(_ event: ChatEvent) {
+    guard !isSilent else { return }
+    switch event.kind {
+    case .connectionChanged(let next): connectionChanged(to: next)
+    case .missedEvents(let channels):
+      missed(in: channels)
+      publish(event.kind, event.source)
+    case .overflow: missed(in: nil)
+    // Told by the client itself.
+    case .syncChanged, .messagePending, .messageFailed, .messageCancelled: break
+    case .messageSent(let message), .messageReceived(let message): received(message, event.source)
+    case .typingStarted(let channel, let user): startedTyping(user, in: channel)
+    case .typingEnded(let channel, let user): endedTyping(user, in: channel)
+    default:
+      for told in stored(event) { publish(told.kind, told.source) }
+    }
+  }
+
+  /// Hands an event to all subscribers, or keeps it until its channel is described.
+  func publish(_ kind: ChatEvent.Kind, _ source: ChatEvent.Source) {
+    guard !isSilent else { return }
+    let event = ChatEvent(kind, source: source)
+    if let channel = kind.channel, held[channel] != nil {
+      held[channel]?.append(event)
+    } else {
+      hub.publish(event)
+    }
+  }
+
+  private func missed(in channels: [ChannelID]?) {
+    epoch += 1
+    noteMissed(in: channels)
+    startSync()
+  }
+
+  // MARK: Messages
+
+  private func received(_ message: Message, _ source: ChatEvent.Source) {
+    guard message.id != nil, let position = message.position, let cache else {
+      // For those online only: shown, not kept.
+      return publish(.messageReceived(message), source)
+    }
+    let isUnknownChannel: Bool
+    var told: [ChatEvent.Kind]
+    do throws(ChatError) {
+      let isOnline = isOnline
+      (told, isUnknownChannel) = try cache.write { session throws(ChatError) in
+        let change = try session.merge(message)
+        if isOnline, message.threadParent == nil {
+          // Whatever is newer arrives by itself from now on.
+          try session.cover(CachedRange(low: position, high: .highest), in: message.channel)
+        }
+        return (try session.events(of: change, isNew: true), try session.channel(message.channel) == nil)
+      }
+    } catch {
+      // The disk refuses: better shown than lost, and read again later.
+      log(.error, "\(error)")
+      behind.insert(message.channel)
+      return publish(.messageReceived(message), source)
+    }
+    if isUnknownChannel { describe(message.channel) }
+    endedTyping(message.sender, in: message.channel)
+    told = told.map { announced($0) }
+    for kind in told { publish(kind, source) }
+    settle(told)
+  }
+
+  /// A message that comes late is not announced as the newest one.
+  private func announced(_ kind: ChatEvent.Kind) -> ChatEvent.Kind {
+    guard case .messageReceived(let message) = kind, let position = message.position, message.threadParent == nil
+    else { return kind }
+    if let last = lastAnnounced[message.channel], position < last {
+      return .messagesBackfilled(message.channel, count: 1)
+    }
+    lastAnnounced[message.channel] = position
+    return kind
+  }
+
+  /// Ends the waiting of sends that an event proved to be committed.
+  func settle(_ kinds: [ChatEvent.Kind]) {
+    for case .messageSent(let message) in kinds { settle(message.localID, .success(message)) }
+  }
+
+  /// The first message of a channel that was never described: the channel is told first, then the message. When the
+  /// server does not say, the message is told all the same.
+  private func describe(_ channel: ChannelID) {
+    guard held[channel] == nil else { return }
+    held[channel] = []
+    Task { [weak self, adapter] in
+      var found: Channel?
+      do { found = try await adapter.channel(channel) } catch { self?.log(.error, "\(error)") }
+      await self?.described(channel, as: found)
+    }
+  }
+
+  private func described(_ channel: ChannelID, as found: Channel?) {
+    let waiting = held.removeValue(forKey: channel) ?? []
+    if let found {
+      for told in stored(ChatEvent(.channelJoined(found))) { publish(told.kind, told.source) }
+    }
+    for event in waiting { hub.publish(event) }
+  }
+
+  func releaseHeld() {
+    let waiting = held.values.flatMap(\.self)
+    held = [:]
+    guard !isSilent else { return }
+    for event in waiting { hub.publish(event) }
+  }
+
+  // MARK: Everything else
+
+  /// Stores an event and returns what is to be told: nothing when it was known.
+  func stored(_ event: ChatEvent) -> [ChatEvent] {
+    guard let cache else { return [event] }
+    do throws(ChatError) {
+      let kinds = try cache.write { session throws(ChatError) in try session.apply(event.kind) }
+      return kinds.map { ChatEvent($0, source: event.source) }
+    } catch {
+      log(.error, "\(error)")
+      if let channel = event.kind.channel { behind.insert(channel) }
+      return [event]
+    }
+  }
+
+  // MARK: Typing
+
+  private func startedTyping(_ user: UserID, in channel: ChannelID) {
+    let key = TypingKey(channel: channel, user: user)
+    let isNew = typing[key] == nil
+    typing[key]?.cancel()
+    typing[key] = Task { [weak self, clock, lifetime = options.typingLifetime] in
+      // Cancelled when the hint is repeated or ended.
+      guard (try? await clock.sleep(for: lifetime)) != nil else { return }
+      await self?.endedTyping(user, in: channel)
+    }
+    if isNew { publish(.typingStarted(channel, user), .live) }
+  }
+
+  func endedTyping(_ user: UserID?, in channel: ChannelID) {
+    guard let user, let task = typing.removeValue(forKey: TypingKey(channel: channel, user: user)) else { return }
+    task.cancel()
+    publish(.typingEnded(channel, user), .live)
+  }
+}
+
+extension ChatEvent.Kind {
+  /// The channel that an event is about.
+  var channel: ChannelID? {
+    switch self {
+    case .messagePending(let message), .messageSent(let message), .messageFailed(let message),
+      .messageCancelled(let message), .messageReceived(let message), .messageUpdated(let message),
+      .messageRecalled(let message):
+      message.channel
+    case .messageHidden(let id, _), .messagesBackfilled(let id, _), .historyCleared(let id, _),
+      .reactionsChanged(let id, _, _), .channelLeft(let id, _), .channelDeleted(let id), .invited(let id, _),
+      .memberJoined(let id, _), .memberLeft(let id, _, _), .memberChanged(let id, _), .readChanged(let id, _, _),
+      .deliveredChanged(let id, _, _), .unreadChanged(let id, _), .typingStarted(let id, _), .typingEnded(let id, _):
+      id
+    case .channelJoined(let channel), .channelChanged(let channel): channel.id
+    case .connectionChanged, .syncChanged, .credentialRequested, .credentialRenewed, .missedEvents,
+      .totalUnreadChanged, .presenceChanged, .overflow:
+      nil
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import ChatCache
+import UnifiedChat
+
+extension Chat {
+  /// Whether a message whose acknowledgement was lost is in the channel: reads from what was known before the send to
+  /// the end, and keeps what it finds.
+  /// - Throws: what reading throws: then nothing is proved.
+  func look(for entry: OutboxEntry) async throws(ChatError) -> Bool {
+    let hasForward = await adapter.capabilities.has(.historyForward)
+    var query = HistoryQuery(anchor: .newest, direction: .older, limit: options.catchUpPage)
+    if hasForward, let seen = entry.seen { query = .after(seen, limit: options.catchUpPage) }
+    while true {
+      let page = try await adapter.history(of: entry.channel, query)
+      try absorb(page.messages, in: entry.channel, .catchUp, covering: span(of: page.messages))
+      if try isCommitted(entry) { return true }
+      guard let cursor = query.direction == .newer ? page.newer : page.older else { return false }
+      if query.direction == .older, reaches(page.messages, before: entry) { return false }
+      if case .cursor(cursor) = query.anchor { throw Self.standstill }
+      query.anchor = .cursor(cursor)
+    }
+  }
+
+  private func isCommitted(_ entry: OutboxEntry) throws(ChatError) -> Bool {
+    // The row is promoted by the page that holds the message; a cancelled one is gone.
+    try cache?.read { session throws(ChatError) in try session.outboxEntry(entry.localID) == nil } ?? true
+  }
+
+  /// Reading backwards has come to what was there before the message was made: by position, or without one by a day
+  /// more than any clock is wrong.
+  private func reaches(_ messages: [Message], before entry: OutboxEntry) -> Bool {
+    guard let oldest = messages.first else { return false }
+    if let seen = entry.seen { return (oldest.position ?? .highest) <= seen }
+    return oldest.createdAt < entry.createdAt + .seconds(-86_400)
+  }
+
+  /// What a page proves to be without holes by itself: from its first to its last message.
+  func span(of messages: [Message]) -> CachedRange? {
+    guard let low = messages.first?.position, let high = messages.last?.position else { return nil }
+    return CachedRange(low: low, high: high)
+  }
+
+  /// Stores what was read from the server in one transaction, then tells what changed. New messages are counted in
+  /// one event, not announced one by one.
+  /// - Returns: how many were new.
+  @discardableResult
+  func absorb(
+    _ messages: [Message], in channel: ChannelID, _ source: ChatEvent.Source, covering range: CachedRange?,
+    tellsNew: Bool = true
+  ) throws(ChatError) -> Int {
+    guard let cache else { return 0 }
+    let (count, kinds) = try cache.write { session throws(ChatError) in
+      var count = 0
+      var kinds: [ChatEvent.Kind] = []
+      for message in messages {
+        let change = try session.merge(message, from: .read)
+        if case .inserted = change { count += 1 } else { kinds += try session.events(of: change, isNew: false) }
+      }
+      if let range { try session.cover(range, in: channel) }
+      return (count, kinds)
+    }
+    for kind in kinds { publish(kind, source) }
+    settle(kinds)
+    if count > 0, tellsNew { publish(.messagesBackfilled(channel, count: count), source) }
+    return count
+  }
+
+  static let standstill = ChatError(
+    .protocolViolation, operation: .history, detail: "the server's cursor does not move")
+}

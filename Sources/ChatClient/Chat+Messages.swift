@@ -1,0 +1,124 @@
+import ChatCache
+import UnifiedChat
+
+extension Chat {
+  public func upload(
+    _ attachment: Attachment, for channel: ChannelID, progress: (@Sendable (_ sent: Int64, _ total: Int64) -> Void)?
+  ) async throws(ChatError) -> Attachment {
+    try await require(.fileUpload, .upload)
+    guard attachment.source != nil else {
+      throw ChatError(.invalidArgument(field: "source"), operation: .upload, detail: "no bytes to upload")
+    }
+    return try await adapter.upload(attachment, for: channel, progress: progress)
+  }
+
+  public func download(_ attachment: Attachment, limit: Int64) async throws(ChatError) -> [UInt8] {
+    try await adapter.download(attachment, limit: limit)
+  }
+
+  /// Changes what a message says. One that has not left yet is changed before it leaves.
+  public func edit(_ original: Message, to draft: MessageDraft) async throws(ChatError) -> Message {
+    try draft.check(await capabilities)
+    if original.id == nil, let localID = original.localID { return try editWaiting(localID, to: draft) }
+    try await require(.messageEdit, .edit)
+    let edited = try await adapter.edit(original, to: draft)
+    apply(.messageUpdated(edited))
+    return try current(edited)
+  }
+
+  private func editWaiting(_ localID: LocalID, to draft: MessageDraft) throws(ChatError) -> Message {
+    let cache = try opened(.edit)
+    guard let changed = try cache.write({ session throws(ChatError) in try session.replaceDraft(draft, of: localID) })
+    else {
+      throw ChatError(
+        .invalidArgument(field: "state"), operation: .edit, detail: "it is on its way; edit it once it is sent")
+    }
+    publish(.messageUpdated(changed), .local)
+    return changed
+  }
+
+  /// Takes back for all. One that has not left yet is cancelled. Taking back twice is no error.
+  public func recall(_ message: Message) async throws(ChatError) -> Message {
+    if message.id == nil, let localID = message.localID { return try await recallWaiting(message, localID) }
+    try await require(.messageRecall, .recall)
+    var tombstone = message
+    do throws(ChatError) { tombstone = try await adapter.recall(message) } catch {
+      // Another device, or a try whose answer was lost, was first.
+      guard error.kind == .conflict || error.kind == .notFound, let id = message.id,
+        let known = try opened(.recall).read({ session throws(ChatError) in
+          try session.message(id, in: message.channel)
+        }), known.isRecalled
+      else { throw error }
+      return known
+    }
+    apply(.messageRecalled(tombstone))
+    return try current(tombstone)
+  }
+
+  private func recallWaiting(_ message: Message, _ localID: LocalID) async throws(ChatError) -> Message {
+    guard try await cancel(localID) else {
+      throw ChatError(
+        .invalidArgument(field: "state"), operation: .recall, detail: "it is on its way; recall it once it is sent")
+    }
+    var cancelled = message
+    cancelled.state = .cancelled
+    return cancelled
+  }
+
+  /// Hidden on all of the user's devices where the vendor has it, else on this one. A message that was never sent is
+  /// removed.
+  public func deleteForMe(_ messages: [Message]) async throws(ChatError) {
+    let committed = messages.filter { $0.id != nil }
+    if !committed.isEmpty, await adapter.capabilities[.messageDeleteForMe] == .native {
+      try await adapter.deleteForMe(committed)
+    }
+    for message in messages {
+      if let id = message.id {
+        apply(.messageHidden(message.channel, id))
+      } else if let localID = message.localID {
+        _ = try await cancel(localID)
+      }
+    }
+  }
+
+  public func clearHistory(of channel: ChannelID) async throws(ChatError) {
+    try await require(.historyClear, .clearHistory)
+    try await adapter.clearHistory(of: channel)
+    let newest = try opened(.clearHistory).read { session throws(ChatError) in try session.newestPosition(in: channel) }
+    if let newest { apply(.historyCleared(channel, upTo: newest)) }
+  }
+
+  public func addReaction(_ key: String, to message: Message) async throws(ChatError) -> [Reaction] {
+    try await require(.messageReaction, .react)
+    return keep(try await adapter.addReaction(key, to: message), of: message)
+  }
+
+  public func removeReaction(_ key: String, from message: Message) async throws(ChatError) -> [Reaction] {
+    try await require(.messageReaction, .react)
+    return keep(try await adapter.removeReaction(key, from: message), of: message)
+  }
+
+  private func keep(_ reactions: [Reaction], of message: Message) -> [Reaction] {
+    if let id = message.id { apply(.reactionsChanged(message.channel, id, reactions)) }
+    return reactions
+  }
+
+  /// Keeps data of this device with a message, never on a wire. It survives edits and goes with a recall.
+  /// - Throws: `.notFound` for a message that is not in the cache.
+  @discardableResult
+  public func setLocalExtension(_ data: JSONText?, of message: Message) throws(ChatError) -> Message {
+    let changed = try opened(.cache).write { session throws(ChatError) in
+      try session.setLocalExtension(data, of: message)
+    }
+    guard let changed else { throw ChatError(.notFound, operation: .cache, detail: "the message is not in the cache") }
+    return changed
+  }
+
+  /// The message as the cache has it now.
+  private func current(_ message: Message) throws(ChatError) -> Message {
+    guard let id = message.id else { return message }
+    return try opened(.fetchMessage).read { session throws(ChatError) in
+      try session.message(id, in: message.channel)
+    } ?? message
+  }
+}

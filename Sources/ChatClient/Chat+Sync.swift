@@ -1,0 +1,297 @@
+import ChatCache
+import UnifiedChat
+
+// After a connect and after missed events: the channel list is compared, then every channel that was read before is
+// read on from the newest known message to the end. What is found is told as backfilled, never as received. A link
+// that breaks meanwhile leaves exactly the part as a gap that was not fetched.
+
+extension Chat {
+  func startSync() {
+    guard isActive else { return }
+    syncWanted = true
+    guard sync == nil else { return }
+    sync = Task { [weak self] in await self?.runSync() }
+  }
+
+  private func runSync() async {
+    while syncWanted, isActive, !Task.isCancelled {
+      syncWanted = false
+      publish(.syncChanged(.syncing(nil)), .local)
+      let isComplete = await syncOnce()
+      guard !Task.isCancelled else { return }
+      // Incomplete: the next connect goes on where this one stopped.
+      publish(.syncChanged(isComplete && !syncWanted ? .upToDate : .idle), .local)
+    }
+    if !Task.isCancelled { sync = nil }
+  }
+
+  /// - Returns: whether everything was fetched.
+  private func syncOnce() async -> Bool {
+    do throws(ChatError) {
+      let epochBefore = epoch
+      let missing = behind.union(try opened(.history).read { session throws(ChatError) in try session.channelsBehind() })
+      let newest = options.syncsChannels ? try await syncChannels(missing, epochBefore) : [:]
+      try await flushMarks()
+      let isComplete = await catchUp(missing.sorted { $0 < $1 }, newest)
+      return isComplete && epoch == epochBefore
+    } catch {
+      if error.kind != .cancelled { log(.info, "sync stopped: \(error)") }
+      return false
+    }
+  }
+
+  // MARK: Channels
+
+  /// Reads the whole list and tells what is new, changed and gone.
+  /// - Returns: the newest message of each channel, where the list says.
+  private func syncChannels(_ missing: Set<ChannelID>, _ epochBefore: Int) async throws(ChatError)
+    -> [ChannelID: MessagePosition]
+  {
+    var newest: [ChannelID: MessagePosition] = [:]
+    var seen: Set<ChannelID> = []
+    var token: PageToken?
+    repeat {
+      let page = try await adapter.channels(ChannelQuery(includesHidden: true, limit: 100), page: token)
+      for channel in page.items {
+        seen.insert(channel.id)
+        newest[channel.id] = channel.lastMessage?.position
+        for told in stored(ChatEvent(.channelChanged(channel), source: .catchUp)) { publish(told.kind, told.source) }
+        try noteNewest(channel, isMissing: missing.contains(channel.id), epochBefore)
+      }
+      guard page.next == nil || page.next != token else { throw Self.standstill }
+      token = page.next
+    } while token != nil
+    try leaveUnlisted(seen)
+    return newest
+  }
+
+  /// What the list calls the newest message is so until events say otherwise, as long as none was missed since.
+  private func noteNewest(_ channel: Channel, isMissing: Bool, _ epochBefore: Int) throws(ChatError) {
+    guard let position = channel.lastMessage?.position, channel.lastMessage?.threadParent == nil, isOnline,
+      epoch == epochBefore
+    else { return }
+    try opened(.listChannels).write { session throws(ChatError) in
+      let known = isMissing ? try session.loadedRange(of: channel.id) : nil
+      // A channel that was read before is caught up with first, unless nothing came.
+      if let known, known.high < position { return }
+      if isMissing, known == nil { return }
+      try session.cover(CachedRange(low: min(position, known?.high ?? position), high: .highest), in: channel.id)
+    }
+  }
+
+  private func leaveUnlisted(_ listed: Set<ChannelID>) throws(ChatError) {
+    let cache = try opened(.listChannels)
+    let gone = try cache.read { session throws(ChatError) in try session.channels() }.filter {
+      // Other kinds need not be in the list.
+      !listed.contains($0.id) && ($0.kind == .direct || $0.kind == .group)
+    }
+    for channel in gone {
+      for told in stored(ChatEvent(.channelLeft(channel.id, .unknown), source: .catchUp)) { publish(told.kind, told.source) }
+    }
+  }
+
+  /// Read marks that were set while offline; of each channel the latest only.
+  private func flushMarks() async throws(ChatError) {
+    for mark in try opened(.markRead).read({ session throws(ChatError) in try session.dueMarks() }) {
+      try await pushMark(mark.position, of: mark.channel)
+    }
+  }
+
+  // MARK: Messages
+
+  private func catchUp(_ channels: [ChannelID], _ newest: [ChannelID: MessagePosition]) async -> Bool {
+    await withTaskGroup(of: Bool.self) { group in
+      var waiting = channels.makeIterator()
+      func startNext() {
+        guard let channel = waiting.next() else { return }
+        group.addTask { await self.catchUpQuietly(channel) }
+      }
+      for _ in 0..<options.parallelCatchUps { startNext() }
+      var isComplete = true
+      for await done in group {
+        isComplete = isComplete && done
+        startNext()
+      }
+      return isComplete
+    }
+  }
+
+  private func catchUpQuietly(_ channel: ChannelID) async -> Bool {
+    do throws(ChatError) {
+      try await catchUp(channel)
+      return true
+    } catch {
+      switch error.kind {
+      // No channel of ours any more: nothing is missing.
+      case .notFound, .permission:
+        behind.remove(channel)
+        return true
+      default:
+        if error.kind != .cancelled { log(.info, "catch-up of a channel stopped: \(error)") }
+        return false
+      }
+    }
+  }
+
+  /// Reads a channel again behind a page that was shown from the cache; one at a time per channel.
+  func refresh(_ channel: ChannelID) {
+    guard refreshes[channel] == nil else { return }
+    refreshes[channel] = Task { [weak self] in
+      _ = await self?.catchUpQuietly(channel)
+      await self?.refreshed(channel)
+    }
+  }
+
+  private func refreshed(_ channel: ChannelID) {
+    if !Task.isCancelled { refreshes[channel] = nil }
+  }
+
+  /// Reads a channel from the newest known message to its end.
+  func catchUp(_ channel: ChannelID) async throws(ChatError) {
+    let cache = try opened(.history)
+    if let live = try cache.read({ session throws(ChatError) in try session.ranges(of: channel) }).last, live.isLive,
+      !behind.contains(channel)
+    {
+      return
+    }
+    let start = try cache.read { session throws(ChatError) in try session.catchUpStart(of: channel) }
+    try await learnChanges(in: channel)
+    if await adapter.capabilities.has(.historyForward) {
+      try await readForward(channel, from: start)
+    } else {
+      try await readBackward(channel, to: start)
+    }
+    behind.remove(channel)
+  }
+
+  private func readForward(_ channel: ChannelID, from start: MessagePosition) async throws(ChatError) {
+    var position = start
+    var cursor: Cursor?
+    while true {
+      let epochBefore = epoch
+      let anchor: HistoryQuery.Anchor =
+        if let cursor { .cursor(cursor) } else if position == .lowest { .oldest } else { .position(position) }
+      let page = try await adapter.history(
+        of: channel, HistoryQuery(anchor: anchor, direction: .newer, limit: options.catchUpPage))
+      let last = page.messages.last?.position ?? position
+      let isEnd = page.newer == nil && isOnline && epoch == epochBefore
+      try absorb(
+        page.messages, in: channel, .catchUp,
+        covering: CachedRange(low: position, high: isEnd ? .highest : max(last, position)))
+      guard let next = page.newer else { return }
+      guard next != cursor else { throw Self.standstill }
+      (position, cursor) = (max(last, position), page.messages.isEmpty ? next : nil)
+      if try reachesLive(position, in: channel) { return }
+    }
+  }
+
+  /// What came by events since the link is back begins here: the gap is closed.
+  private func reachesLive(_ position: MessagePosition, in channel: ChannelID) throws(ChatError) -> Bool {
+    try opened(.history).read { session throws(ChatError) in
+      guard let live = try session.ranges(of: channel).last, live.isLive else { return false }
+      return live.low <= position
+    }
+  }
+
+  private func readBackward(_ channel: ChannelID, to end: MessagePosition) async throws(ChatError) {
+    var query = HistoryQuery.newest(options.catchUpPage)
+    var high: MessagePosition?
+    while true {
+      let epochBefore = epoch
+      let page = try await adapter.history(of: channel, query)
+      let isNewest = query.anchor == .newest && isOnline && epoch == epochBefore
+      let top = isNewest ? .highest : high ?? page.messages.last?.position
+      let bottom = page.older == nil ? .lowest : page.messages.first?.position
+      try absorb(
+        page.messages, in: channel, .catchUp,
+        covering: bottom.flatMap { low in top.map { CachedRange(low: min(low, $0), high: $0) } })
+      guard let next = page.older, (bottom ?? .highest) > end else { return }
+      if case .cursor(next) = query.anchor { throw Self.standstill }
+      query.anchor = .cursor(next)
+      high = bottom ?? high
+    }
+  }
+
+  // MARK: Edits and recalls
+
+  /// Edits and recalls since the last reading, where the vendor keeps a log of them.
+  private func learnChanges(in channel: ChannelID) async throws(ChatError) {
+    guard await adapter.capabilities.has(.historyChangelog) else { return }
+    let cache = try opened(.changelog)
+    var token = try cache.read { session throws(ChatError) in try session.cursor(Self.changes, of: channel) }
+    while true {
+      let page: ChangePage
+      do throws(ChatError) { page = try await adapter.changes(in: channel, since: token) } catch {
+        guard case .invalidArgument = error.kind, token != nil else { throw error }
+        // The server does not know the token any more: what is cached may be out of date, and is read again.
+        try await rereadAll(channel)
+        token = nil
+        continue
+      }
+      try learn(page, in: channel)
+      let known = token
+      token = page.next
+      try cache.write { session throws(ChatError) in try session.setCursor(page.next, Self.changes, of: channel) }
+      guard page.hasMore else { return }
+      guard page.next != known else { throw Self.standstill }
+    }
+  }
+
+  private static let changes = "changes"
+
+  private func learn(_ page: ChangePage, in channel: ChannelID) throws(ChatError) {
+    let kinds = try opened(.changelog).write { session throws(ChatError) in
+      var kinds: [ChatEvent.Kind] = []
+      for message in page.updated {
+        // What was never cached is no news of the log: it is read with its page.
+        guard let id = message.id, try session.message(id, in: channel) != nil else { continue }
+        kinds += try session.events(of: try session.merge(message, from: .read), isNew: false)
+      }
+      for id in page.removed {
+        guard let known = try session.message(id, in: channel), !known.isRecalled else { continue }
+        var tombstone = known
+        tombstone.content = .recalled(by: nil, at: nil)
+        kinds += try session.apply(.messageRecalled(tombstone))
+      }
+      return kinds
+    }
+    for kind in kinds { publish(kind, .catchUp) }
+  }
+
+  /// Reads every cached range again: changed messages are told, vanished ones become tombstones.
+  private func rereadAll(_ channel: ChannelID) async throws(ChatError) {
+    let ranges = try opened(.history).read { session throws(ChatError) in try session.ranges(of: channel) }
+    for range in ranges {
+      var query = HistoryQuery(
+        anchor: range.isAtStart ? .oldest : .position(range.low), direction: .newer, limit: options.catchUpPage,
+        isInclusive: true)
+      var low = range.low
+      while true {
+        let page = try await adapter.history(of: channel, query)
+        let high = page.newer == nil ? range.high : min(page.messages.last?.position ?? low, range.high)
+        try compare(page.messages, in: channel, CachedRange(low: low, high: high))
+        guard let next = page.newer, high < range.high else { break }
+        if case .cursor(next) = query.anchor { throw Self.standstill }
+        (low, query.anchor, query.isInclusive) = (high, .cursor(next), false)
+      }
+    }
+  }
+
+  private func compare(_ present: [Message], in channel: ChannelID, _ range: CachedRange) throws(ChatError) {
+    let ids = Set(present.compactMap(\.id))
+    try absorb(present, in: channel, .catchUp, covering: nil)
+    let cached = try opened(.history).read { session throws(ChatError) in
+      try session.messages(in: channel, .newer, of: range.low, within: range, limit: .max)
+    }
+    let vanished = cached.compactMap(\.id).filter { !ids.contains($0) }
+    try learn(ChangePage(updated: [], removed: vanished, next: "", hasMore: false), in: channel)
+  }
+}
+
+extension CacheSession {
+  /// From where a channel has to be read on: the end of what was read before, or of what was live.
+  fileprivate func catchUpStart(of channel: ChannelID) throws(ChatError) -> MessagePosition {
+    let ranges = try ranges(of: channel).filter { !$0.isLive }
+    return (ranges.last { $0.low < $0.high } ?? ranges.last)?.high ?? .lowest
+  }
+}

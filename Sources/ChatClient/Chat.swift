@@ -1,0 +1,123 @@
+import ChatCache
+import UnifiedChat
+
+/// What an app holds: one connection of one user, with everything they have seen and not yet sent in a cache.
+///
+/// It has the faces of an adapter, so that whatever works with one works with the other, and does once for all
+/// vendors what adapters leave out: argument checks, the outbox with its retries, cached pages, gaps and catch-up,
+/// one event per change, unread numbers, and what is kept on this device alone.
+///
+/// Calls are serialised on the actor; waiting for the network does not hold it. An event is published after the
+/// cache has it, and after `disconnect()` returned no event comes.
+public actor Chat: ChatAdapter {
+  /// What a client can have with some vendor; `capabilities` says what it has with this one.
+  public static let capabilities = CapabilitySet(
+    Dictionary(uniqueKeysWithValues: Capability.allCases.map { ($0, CapabilityLevel.native) }))
+
+  public nonisolated let vendor: VendorName
+  /// Delegates by identifier, over the same stream as `events()`.
+  public nonisolated let listeners: ListenerRegistry
+  nonisolated let adapter: any ChatAdapter
+  nonisolated let hub: EventHub
+  nonisolated let clock: any ChatClock
+  nonisolated let options: ChatOptions
+
+  /// Open from the first `connect` or `open` on, also while disconnected.
+  var cache: LocalCache?
+  var user: UserID?
+  var pump: Task<Void, Never>?
+  /// Between a `connect` and a `disconnect`.
+  var isActive = false
+  /// The link stands, as far as has been told.
+  var isOnline = false
+  /// Set by `disconnect`: nothing is published any more.
+  var isSilent = false
+  /// Counted up whenever events may have been missed: what was asked before is not known to be the newest.
+  var epoch = 0
+  var publishedState = ConnectionState.disconnected(.initial)
+
+  // Sending
+  var workers: [ChannelID: Task<Void, Never>] = [:]
+  var waiters: [LocalID: [UInt64: CheckedContinuation<Result<Message, ChatError>, Never>]] = [:]
+  var lastWaiter: UInt64 = 0
+  var uploadProgress: [LocalID: @Sendable (Int64, Int64) -> Void] = [:]
+  var jitter: JitterSource
+
+  // Receiving
+  /// Events of channels that are being described by the server first.
+  var held: [ChannelID: [ChatEvent]] = [:]
+  /// The newest position announced as received, per channel.
+  var lastAnnounced: [ChannelID: MessagePosition] = [:]
+  var typing: [TypingKey: Task<Void, Never>] = [:]
+
+  // Catching up
+  var sync: Task<Void, Never>?
+  var syncWanted = false
+  /// Channels that were live when events were missed.
+  var behind: Set<ChannelID> = []
+  var refreshes: [ChannelID: Task<Void, Never>] = [:]
+
+  /// Over an adapter of one's own; a configured app uses `init(configuration:registry:)`.
+  public init(adapter: any ChatAdapter, clock: any ChatClock = SystemClock(), options: ChatOptions = ChatOptions()) {
+    self.adapter = adapter
+    self.clock = clock
+    self.options = options
+    vendor = adapter.vendor
+    hub = EventHub(capacity: options.eventCapacity)
+    listeners = ListenerRegistry(hub: hub)
+    jitter = JitterSource(seed: options.seed)
+  }
+
+  deinit {
+    pump?.cancel()
+    sync?.cancel()
+    for task in workers.values { task.cancel() }
+    for task in refreshes.values { task.cancel() }
+    for task in typing.values { task.cancel() }
+    cache?.close()
+  }
+
+  public nonisolated func events() -> ChatEventStream { hub.events() }
+
+  public var capabilities: CapabilitySet {
+    get async { ClientCapabilities.effective(await adapter.capabilities) }
+  }
+
+  public var state: ConnectionState { get async { await adapter.state } }
+  public var currentUser: User? { get async { await adapter.currentUser } }
+
+  /// What went wrong when the cache file was opened, and was mended.
+  public var cacheRecovery: CacheRecovery? { cache?.recovery }
+
+  func opened(_ operation: ChatError.Operation) throws(ChatError) -> LocalCache {
+    guard let cache else {
+      throw ChatError(.network(.offline), operation: operation, detail: "no user yet: call connect first")
+    }
+    return cache
+  }
+
+  nonisolated func log(_ level: Profile.LogLevel, _ line: String) { options.log?(level, line) }
+}
+
+struct TypingKey: Hashable {
+  var channel: ChannelID
+  var user: UserID
+}
+
+/// Random numbers that a seed makes repeatable.
+struct JitterSource {
+  private var state: UInt64?
+
+  init(seed: UInt64?) { state = seed }
+
+  /// 0..<1
+  mutating func next() -> Double {
+    guard var seed = state else { return Double.random(in: 0..<1) }
+    // SplitMix64.
+    seed &+= 0x9E37_79B9_7F4A_7C15
+    state = seed
+    var mixed = (seed ^ (seed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return Double((mixed ^ (mixed >> 31)) >> 11) / Double(UInt64(1) << 53)
+  }
+}
