@@ -75,11 +75,12 @@ struct ArchiveTests {
     let whole = try await pulled(service)
     let digest = try #require(try await whole.digest())
     let requests = service.calls
-    for stop in stride(from: 1, to: requests, by: max(1, requests / 20)) {
+    // Channels read at the same time may fetch a shared file once or twice, so the last few requests vary.
+    for stop in stride(from: 1, to: requests - 8, by: max(1, requests / 20)) {
       let name = "stopped-\(stop)"
       let start = service.calls
       service.setFault { _, number, _ in
-        number - start == stop ? ChatError(.authentication, operation: .readSource) : nil
+        number - start >= stop ? ChatError(.authentication, operation: .readSource) : nil
       }
       await #expect(throws: ChatError.self) { _ = try await pulled(service, name) }
       service.setFault(nil)

@@ -1,0 +1,254 @@
+import ChatCrypto
+import ChatInterchange
+import ChatJSON
+import UnifiedChat
+
+/// A walk through the messages of one channel at the destination.
+private struct MessageWalk {
+  let channel: ArchivedChannel
+  let form: DestinationForm
+  var lastOrdinal: Int64 = 0
+  var expected = LineDigest()
+  var actual = LineDigest()
+}
+
+extension Verifier {
+  func verifyMessages(
+    of channel: ArchivedChannel, at place: ChannelID, _ form: DestinationForm, _ scratch: VerifyScratch,
+    _ result: inout ChannelVerification, _ tally: inout VerifyTally
+  ) async throws(ChatError) {
+    var walk = MessageWalk(channel: channel, form: form)
+    try await forEachPage({ cursor throws(ChatError) in try await readBack.messages(in: place, after: cursor) }) {
+      page throws(ChatError) in
+      result.unverified += page.unreadable.count
+      for record in page.unreadable {
+        result.note(VerifyFinding(kind: "message", sign: .failed, id: record.id ?? "", what: record.reason))
+      }
+      try await verify(page.items, scratch, &walk, &result, &tally)
+      progress.add(page.items.count)
+    }
+    try await findMissing(scratch, walk, &result)
+    result.actualDigest = walk.actual.value
+    // The walk went in the destination's order, which is the archive's unless something was found to differ.
+    let sameOrder = result.missing + result.outOfOrder + result.doubled + result.extra == 0
+    result.expectedDigest = sameOrder ? walk.expected.value : try await archiveDigest(of: walk)
+  }
+
+  /// The digest of the archive's own order, for a channel whose messages are not those of the archive.
+  private func archiveDigest(of walk: MessageWalk) async throws(ChatError) -> String {
+    var digest = LineDigest()
+    var after: Int64 = 0
+    while true {
+      let page = try await archive.messages(in: walk.channel.ordinal, after: after, limit: 500)
+      guard let last = page.last else { return digest.value }
+      after = last.ordinal
+      let forms = try await expectedForms(
+        Dictionary(page.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first }), walk.form)
+      for message in page {
+        guard let form = forms[message.id] else { continue }
+        digest.add(JSONValue.object(CarriedForm.message(form.message)).canonicalBytes())
+      }
+    }
+  }
+
+  private func verify(
+    _ items: [MessageRecord], _ scratch: VerifyScratch, _ walk: inout MessageWalk,
+    _ result: inout ChannelVerification, _ tally: inout VerifyTally
+  ) async throws(ChatError) {
+    let paired = items.filter { $0.origin?.vendor == walk.form.vendor }
+    let archived = try await archive.messages(
+      in: walk.channel.ordinal, ids: paired.compactMap { $0.origin.map { MessageID($0.id) } })
+    let targets = items.flatMap { [$0.message.replyTo?.id, $0.message.threadParent].compactMap(\.self) }
+    let originals = try await ledger.originals(of: targets, in: walk.channel.ordinal)
+    let expected = try await expectedForms(archived, walk.form)
+    let seen = try await scratch.mark(
+      paired.compactMap { archived[MessageID($0.origin?.id ?? "")].map { "\($0.ordinal)" } }, .messages,
+      channel: walk.channel.ordinal)
+    var next = 0
+    for item in items {
+      let id = MessageID(item.origin?.id ?? "")
+      guard item.origin?.vendor == walk.form.vendor, let stored = archived[id], let original = expected[id] else {
+        take(foreign: item, &walk, &result)
+        continue
+      }
+      defer { next += 1 }
+      if seen[next] {
+        result.doubled += 1
+        walk.actual.add(JSONValue.object(CarriedForm.message(item.message)).canonicalBytes())
+        result.note(VerifyFinding(kind: "message", sign: .different, id: id.rawValue, what: "doubled"))
+        continue
+      }
+      if stored.ordinal < walk.lastOrdinal {
+        result.outOfOrder += 1
+        result.note(VerifyFinding(kind: "message", sign: .different, id: id.rawValue, what: "order"))
+      }
+      walk.lastOrdinal = max(walk.lastOrdinal, stored.ordinal)
+      result.found += 1
+      try await compare(original, item, originals, &walk, &result, &tally)
+    }
+  }
+
+  private func expectedForms(
+    _ archived: [MessageID: ArchivedMessage], _ form: DestinationForm
+  ) async throws(ChatError) -> [MessageID: MessageRecord] {
+    var records: [MessageID: MessageRecord] = [:]
+    for (id, stored) in archived { records[id] = try stored.stored.message() }
+    let people = Set(records.values.flatMap(\.message.namedUsers))
+    let users = try await ledger.destinations(of: Array(people))
+    return records.mapValues { form.message($0, users: users) }
+  }
+
+  private func take(foreign item: MessageRecord, _ walk: inout MessageWalk, _ result: inout ChannelVerification) {
+    if item.origin == nil, case .system = item.message.content {
+      result.notices += 1
+    } else if options.forbidsExtra {
+      result.extra += 1
+      walk.actual.add(JSONValue.object(CarriedForm.message(item.message)).canonicalBytes())
+      result.note(
+        VerifyFinding(
+          kind: "message", sign: .extra, id: item.message.id?.rawValue ?? "", what: "not in the archive"))
+    }
+  }
+
+  private func compare(
+    _ expected: MessageRecord, _ actual: MessageRecord, _ originals: [MessageID: MessageID],
+    _ walk: inout MessageWalk, _ result: inout ChannelVerification, _ tally: inout VerifyTally
+  ) async throws(ChatError) {
+    let id = expected.message.id?.rawValue ?? ""
+    for field in MessageField.allCases where field.isCompared {
+      if expected.message.value(of: field) != nil { tally.fieldCounts["message.\(field.rawValue)", default: 0] += 1 }
+    }
+    var one = expected.message
+    var two = actual.message
+    two.replyTo = two.replyTo.map { Reply(id: original($0.id, one.replyTo?.id, originals)) }
+    two.threadParent = two.threadParent.map { original($0, one.threadParent, originals) }
+    if !one.content.attachments.isEmpty {
+      let problem = try await align(&one, &two, id: id, walk.channel.ordinal)
+      if let problem {
+        result.unverified += 1
+        result.note(VerifyFinding(kind: "file", sign: .failed, id: id, what: problem))
+      }
+    }
+    let comparison = Comparison(
+      "message", expected: CarriedForm.message(one), actual: CarriedForm.message(two)
+    ) { destination.losses(of: .message(expected)) }
+    tally.add(comparison)
+    walk.expected.add(comparison.expectedLine)
+    walk.actual.add(comparison.actualLine)
+    guard !comparison.unexplained.isEmpty else { return }
+    result.different += 1
+    for difference in comparison.unexplained {
+      result.note(VerifyFinding(kind: "message", sign: .different, id: id, what: difference.path))
+    }
+  }
+
+  /// The original id of a message that another one refers to: the destination may tell its own id or the original.
+  private func original(
+    _ told: MessageID, _ expected: MessageID?, _ originals: [MessageID: MessageID]
+  ) -> MessageID {
+    if let expected, told == expected || originals[told] == expected { return expected }
+    return originals[told] ?? told
+  }
+
+  // MARK: Attachments
+
+  /// Puts the SHA-256 of what the destination gives into `actual`, and leaves out what the archive did not know.
+  /// Returns why the bytes could not be checked.
+  private func align(
+    _ expected: inout Message, _ actual: inout Message, id: String, _ channel: Int64
+  ) async throws(ChatError) -> String? {
+    var known = expected.content.attachments
+    var given = actual.content.attachments
+    guard known.count == given.count else { return nil }
+    let isExcepted = try await ledger.exception(of: "file", id, in: channel) != nil
+    var problem: String?
+    for index in known.indices {
+      if known[index].sha256 == nil || isExcepted {
+        known[index].sha256 = nil
+        given[index].sha256 = nil
+      } else if options.downloadsFiles || given[index].sha256 == nil {
+        do throws(ChatError) { try await hash(&given[index]) } catch {
+          guard error.isOfItems else { throw error }
+          problem = error.description
+          known[index].sha256 = nil
+          given[index].sha256 = nil
+        }
+      }
+      given[index].hide(unknownTo: known[index])
+    }
+    expected.content = expected.content.replacingAttachments(known)
+    actual.content = actual.content.replacingAttachments(given)
+    return problem
+  }
+
+  private func hash(_ attachment: inout Attachment) async throws(ChatError) {
+    let asked = attachment
+    let (digest, size) = try await pacer.perform(.download) { () throws(ChatError) in
+      let counter = DigestSink()
+      try await readBack.download(asked) { piece throws(ChatError) in await counter.add(piece) }
+      return await (counter.sha256, counter.size)
+    }
+    attachment.sha256 = digest
+    attachment.size = size
+  }
+
+  // MARK: Missing
+
+  private func findMissing(
+    _ scratch: VerifyScratch, _ walk: MessageWalk, _ result: inout ChannelVerification
+  ) async throws(ChatError) {
+    guard result.found < result.expected else { return }
+    let channel = walk.channel.ordinal
+    var after: Int64 = 0
+    while true {
+      let page = try await archive.messages(in: channel, after: after, limit: 500)
+      guard let last = page.last else { return }
+      after = last.ordinal
+      let seen = try await scratch.contains(page.map { "\($0.ordinal)" }, .messages, channel: channel)
+      for (message, seen) in zip(page, seen) where !seen {
+        guard try await ledger.exception(of: "message", message.id.rawValue, in: channel) == nil else {
+          result.excepted += 1
+          continue
+        }
+        result.missing += 1
+        result.note(VerifyFinding(kind: "message", sign: .missing, id: message.id.rawValue, what: "missing"))
+      }
+    }
+  }
+}
+
+/// The digest of a download, and its length.
+private actor DigestSink {
+  private var digest = RunningDigest(.sha256)
+  private(set) var size: Int64 = 0
+
+  func add(_ piece: [UInt8]) {
+    digest.update(piece)
+    size += Int64(piece.count)
+  }
+
+  var sha256: String { Hex.encode(digest.value) }
+}
+
+extension Attachment {
+  /// What the archive does not know of an attachment, the destination may have found out.
+  fileprivate mutating func hide(unknownTo known: Attachment) {
+    if known.name == nil { name = nil }
+    if known.size == nil { size = nil }
+    if known.mimeType == nil { mimeType = nil }
+    if known.width == nil { width = nil }
+    if known.height == nil { height = nil }
+    if known.durationMilliseconds == nil { durationMilliseconds = nil }
+    if known.sha256 == nil { sha256 = nil }
+  }
+}
+
+extension MessageContent {
+  fileprivate func replacingAttachments(_ attachments: [Attachment]) -> MessageContent {
+    var index = 0
+    return mappingAttachments { old in
+      defer { index += 1 }
+      return attachments.indices.contains(index) ? attachments[index] : old
+    }
+  }
+}

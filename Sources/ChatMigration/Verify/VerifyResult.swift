@@ -1,0 +1,177 @@
+import UnifiedChat
+
+/// One character a channel, as copying tools print it.
+public enum VerifySign: String, Sendable, Hashable, CaseIterable {
+  /// The same on both sides, but for declared losses.
+  case equal = "="
+  /// Something is missing at the destination.
+  case missing = "+"
+  /// Something is at the destination that the archive does not have.
+  case extra = "-"
+  /// There on both sides, and different.
+  case different = "*"
+  /// Could not be read or checked.
+  case failed = "!"
+
+  public var meaning: String {
+    switch self {
+    case .equal: "equal"
+    case .missing: "missing at the destination"
+    case .extra: "not in the archive"
+    case .different: "different"
+    case .failed: "not verified"
+    }
+  }
+}
+
+/// One item that is not as it should be.
+public struct VerifyFinding: Sendable, Hashable {
+  /// `user`, `channel`, `member`, `message` or `file`.
+  public var kind: String
+  public var sign: VerifySign
+  /// The original id, or the destination's where there is no original.
+  public var id: String
+  /// The path of the field, or what happened: `missing`, `doubled`, `order`.
+  public var what: String
+
+  public init(kind: String, sign: VerifySign, id: String, what: String) {
+    self.kind = kind
+    self.sign = sign
+    self.id = id
+    self.what = what
+  }
+}
+
+/// A channel of the archive against the same one of the destination.
+public struct ChannelVerification: Sendable, Hashable {
+  /// Examples kept of each channel.
+  public static let exampleLimit = 20
+
+  public var channel: ChannelID
+  public var destination: ChannelID?
+  /// Messages in the archive.
+  public var expected = 0
+  /// Messages at the destination that came from the archive, each counted once.
+  public var found = 0
+  public var missing = 0
+  /// Twice or more at the destination.
+  public var doubled = 0
+  /// At the destination and neither from the archive nor a notice of the service.
+  public var extra = 0
+  /// Notices that the service itself wrote, which is no error.
+  public var notices = 0
+  public var different = 0
+  public var outOfOrder = 0
+  /// Could not be checked, for example attachments that do not download.
+  public var unverified = 0
+  /// Listed as refused or skipped when they were to be written.
+  public var excepted = 0
+  public var expectedDigest: String?
+  public var actualDigest: String?
+  public var memberProblems = 0
+  public var channelProblems = 0
+  public var examples: [VerifyFinding] = []
+  public var failure: String?
+
+  public init(channel: ChannelID, destination: ChannelID? = nil) {
+    self.channel = channel
+    self.destination = destination
+  }
+
+  public var digestsAreEqual: Bool { expectedDigest != nil && expectedDigest == actualDigest }
+
+  public var sign: VerifySign {
+    if failure != nil { return .failed }
+    if different + outOfOrder + doubled + memberProblems + channelProblems > 0 { return .different }
+    if missing > 0, extra > 0 { return .different }
+    if missing > 0 { return .missing }
+    if extra > 0 { return .extra }
+    return unverified > 0 ? .failed : .equal
+  }
+
+  mutating func note(_ finding: VerifyFinding) {
+    if examples.count < Self.exampleLimit { examples.append(finding) }
+  }
+}
+
+/// What a verification found, in all.
+public struct VerifyResult: Sendable, Hashable {
+  public var users = 0
+  public var usersFound = 0
+  public var userProblems = 0
+  public var userExamples: [VerifyFinding] = []
+  /// All that are not equal, and of the equal ones the first thousand.
+  public var channels: [ChannelVerification] = []
+  public var channelCounts: [VerifySign: Int] = [:]
+  public var totals = ChannelVerification(channel: "")
+  /// Differences that declared losses explain, by field of the loss.
+  public var explained: [String: Int] = [:]
+  /// Differences that nothing explains, by path.
+  public var unexplained: [String: Int] = [:]
+  /// How many messages have each field.
+  public var fieldCounts: [String: Int] = [:]
+  /// Channels, users and messages that were refused or skipped and listed.
+  public var excepted = 0
+
+  public init() {}
+
+  /// Nothing missing, doubled, different, out of order or too much, and everything was checked. Items that the load
+  /// listed as refused or skipped are not counted here, but in `excepted`.
+  public var isEqual: Bool {
+    userProblems == 0 && channelCounts.allSatisfy { $0.key == .equal || $0.value == 0 }
+  }
+
+  mutating func add(_ channel: ChannelVerification) {
+    channelCounts[channel.sign, default: 0] += 1
+    if channel.sign != .equal || channelCounts[.equal, default: 0] <= 1000 { channels.append(channel) }
+    totals.expected += channel.expected
+    totals.found += channel.found
+    totals.missing += channel.missing
+    totals.doubled += channel.doubled
+    totals.extra += channel.extra
+    totals.notices += channel.notices
+    totals.different += channel.different
+    totals.outOfOrder += channel.outOfOrder
+    totals.unverified += channel.unverified
+    totals.excepted += channel.excepted
+    totals.memberProblems += channel.memberProblems
+    totals.channelProblems += channel.channelProblems
+  }
+
+  /// One sentence for the last line.
+  public var sentence: String {
+    let total = "\(totals.expected) messages in \(channelCounts.values.reduce(0, +)) channels"
+    if isEqual {
+      let listed = totals.excepted + excepted
+      let rest = listed == 0 ? "" : ", \(listed) listed as refused or skipped"
+      return "The migration looks good: of \(total), \(totals.found) are at the destination as declared, "
+        + "none missing, none doubled\(rest)."
+    }
+    let parts = [
+      (totals.missing, "missing"), (totals.doubled, "doubled"), (totals.extra, "too much"),
+      (totals.different, "different"), (totals.outOfOrder, "out of order"), (totals.unverified, "not verified"),
+      (userProblems, "users wrong"), (totals.memberProblems, "members wrong"),
+      (totals.channelProblems, "channels wrong"), (channelCounts[.failed] ?? 0, "channels not verified"),
+    ].filter { $0.0 > 0 }
+    return "The migration is NOT equal: of \(total), \(totals.found) are at the destination; "
+      + parts.map { "\($0.0) \($0.1)" }.joined(separator: ", ") + "."
+  }
+}
+
+/// Counts that several channels add to at the same time.
+struct VerifyTally: Sendable {
+  var explained: [String: Int] = [:]
+  var unexplained: [String: Int] = [:]
+  var fieldCounts: [String: Int] = [:]
+
+  mutating func add(_ comparison: Comparison) {
+    for (_, loss) in comparison.explained { explained[loss.field, default: 0] += 1 }
+    for difference in comparison.unexplained { unexplained[difference.path, default: 0] += 1 }
+  }
+
+  mutating func merge(_ other: VerifyTally) {
+    explained.merge(other.explained, uniquingKeysWith: +)
+    unexplained.merge(other.unexplained, uniquingKeysWith: +)
+    fieldCounts.merge(other.fieldCounts, uniquingKeysWith: +)
+  }
+}

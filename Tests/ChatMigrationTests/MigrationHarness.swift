@@ -1,0 +1,67 @@
+import ChatInterchange
+import Foundation
+import UnifiedChat
+
+@testable import ChatMigration
+
+/// One archive, one ledger, one destination.
+struct MigrationHarness {
+  let folder: Folder
+  let clock = LeapingClock()
+  let source = MemoryService(vendor: "old")
+  let destination: MemoryService
+  var archivePath: String { folder.file("chats.archive") }
+  var ledgerPath: String { folder.file("chats.ledger") }
+
+  init(_ destination: MemoryService = MemoryService(vendor: "new")) throws {
+    folder = try Folder()
+    self.destination = destination
+  }
+
+  func pull() async throws -> Archive {
+    let identity = Archive.Identity(id: "77", vendor: "old", createdAt: clock.now)
+    let archive = try Archive.openOrCreate(at: archivePath, identity)
+    _ = try await Extractor(source: source, archive: archive, clock: clock).run()
+    return archive
+  }
+
+  @discardableResult
+  func load(_ archive: Archive, _ options: LoadOptions = LoadOptions()) async throws -> LoadSummary {
+    let ledger = try SQLiteLedger(at: ledgerPath)
+    return try await Loader(
+      archive: archive, destination: destination, ledger: ledger, options: options, clock: clock
+    ).run()
+  }
+
+  func verify(_ archive: Archive, _ options: VerifyOptions = VerifyOptions()) async throws -> VerifyResult {
+    let ledger = try SQLiteLedger(at: ledgerPath)
+    return try await Verifier(
+      archive: archive, ledger: ledger, destination: destination, readBack: destination, options: options, clock: clock
+    ).run()
+  }
+
+  /// What the destination holds, in an order that does not depend on which channel was written first.
+  var contents: [String] {
+    destination.state.withLock { state in
+      var lines: [String] = state.users.map { Record.user($0).json().text() }.sorted()
+      let channels = state.channels.sorted { ($0.record.origin?.id ?? "") < ($1.record.origin?.id ?? "") }
+      for channel in channels {
+        var record = channel.record
+        record.channel.id = "?"
+        lines.append(Record.channel(record).json().text())
+        lines += channel.members.map { member in
+          var member = member
+          member.channel = "?"
+          return Record.member(member).json().text()
+        }.sorted()
+        for message in channel.messages {
+          var message = message
+          message.message.id = "?"
+          message.message.channel = "?"
+          lines.append(Record.message(message).json().text())
+        }
+      }
+      return lines
+    }
+  }
+}
