@@ -53,10 +53,18 @@ public protocol WebSocketConnection: Sendable {
   /// Sends a control ping and returns at once.
   func ping() async throws(TransportError)
 
+  /// Sends a control ping and returns when a pong comes after it: the proof that the peer is there.
+  /// Without a limit of time; whoever waits cancels. Where there is no wire, it returns at once.
+  func roundTrip() async throws(TransportError)
+
   /// The next message, in order.
   /// - Throws: `WebSocketClose` once the peer or the network ended the link (for every later call too).
   func receive() async throws(WebSocketClose) -> WebSocketMessage
 
   /// Sends a close frame; a pending `receive` ends. Returns without waiting for the peer.
   func close(code: UInt16, reason: String) async
+}
+
+extension WebSocketConnection {
+  public func roundTrip() async throws(TransportError) { try await ping() }
 }
