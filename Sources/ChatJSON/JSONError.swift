@@ -43,7 +43,7 @@ public struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
 /// What the parser bounds and how it treats what RFC 8259 leaves open.
 public struct JSONLimits: Sendable, Hashable {
   /// Nesting of arrays and objects. A value tree is never deeper than `JSONLimits.deepestTree`, whatever stands
-  /// here; `JSONReader` obeys the number as it is.
+  /// here; `JSONReader` itself obeys the number as it is, and needs no stack for it.
   public var depth: Int
   /// Bytes of the document.
   public var size: Int
@@ -58,9 +58,9 @@ public struct JSONLimits: Sendable, Hashable {
   /// Swift's `String` cannot hold it; whoever must keep the original keeps the bytes beside the value.
   public enum LoneSurrogates: Sendable, Hashable { case reject, replace }
 
-  /// The runtime releases a nested array by recursion; a tree of this depth is released within the 512 KiB stack
-  /// of a secondary thread.
-  public static let deepestTree = 1024
+  /// The runtime releases a nested array by recursion, and trees are written by recursion: this depth fits the
+  /// 512 KiB stack of a secondary thread on Apple's platforms, also without optimisation.
+  public static let deepestTree = 512
 
   public init(
     depth: Int = 512, size: Int = 64 << 20, duplicateKeys: DuplicateKeys = .lastWins,

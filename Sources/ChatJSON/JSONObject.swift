@@ -48,7 +48,7 @@ public struct JSONObject: Sendable {
     }
   }
 
-  private func place(of key: String) -> Int? {
+  func place(of key: String) -> Int? {
     if let index { return index[ByteKey(key)] }
     return storage.firstIndex { ByteKey.equal($0.key, key) }
   }
@@ -75,26 +75,6 @@ public struct JSONObject: Sendable {
     var fresh = [ByteKey: Int](minimumCapacity: storage.count)
     for (place, member) in storage.enumerated() { fresh[ByteKey(member.key)] = place }
     index = fresh
-  }
-}
-
-extension JSONObject: Hashable {
-  /// Equal when both hold the same members in any order.
-  public static func == (left: JSONObject, right: JSONObject) -> Bool {
-    left.count == right.count && left.storage.allSatisfy { right[$0.key] == $0.value }
-  }
-
-  /// The sum of the members' hashes, since their order does not count.
-  public func hash(into hasher: inout Hasher) {
-    var sum = 0
-    for member in storage {
-      var own = Hasher()
-      ByteKey.hash(member.key, into: &own)
-      own.combine(member.value)
-      sum &+= own.finalize()
-    }
-    hasher.combine(count)
-    hasher.combine(sum)
   }
 }
 

@@ -92,10 +92,13 @@ public struct JSONReader: ~Copyable {
     cursor += 1
   }
 
-  @inline(never) func failure(_ reason: JSONError.Reason, at place: UnsafePointer<UInt8>) -> JSONError {
-    let offset = place - base
-    let path = JSONLocator.path(in: UnsafeBufferPointer(start: base, count: end - base), at: offset)
-    return JSONError(reason, path: path, offset: offset)
+  /// An error at `place`, with the path of what holds `inner`, or else of what holds the place itself.
+  @inline(never) func failure(
+    _ reason: JSONError.Reason, at place: UnsafePointer<UInt8>, inside inner: UnsafePointer<UInt8>? = nil
+  ) -> JSONError {
+    let bytes = UnsafeBufferPointer(start: base, count: end - base)
+    let path = JSONLocator.path(in: bytes, at: (inner ?? place) - base)
+    return JSONError(reason, path: path, offset: place - base)
   }
 
   /// An error about the value that begins at the cursor.

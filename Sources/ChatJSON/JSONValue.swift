@@ -13,37 +13,6 @@ public enum JSONValue: Sendable {
   case object(JSONObject)
 }
 
-extension JSONValue: Hashable {
-  /// Strings and keys by their bytes, numbers by their text, objects whatever the order of their members.
-  public static func == (left: JSONValue, right: JSONValue) -> Bool {
-    switch (left, right) {
-    case (.null, .null): true
-    case (.bool(let one), .bool(let two)): one == two
-    case (.int(let one), .int(let two)): one == two
-    case (.uint(let one), .uint(let two)): one == two
-    case (.int(let small), .uint(let large)), (.uint(let large), .int(let small)): UInt64(exactly: small) == large
-    case (.number(let one), .number(let two)): one == two
-    case (.string(let one), .string(let two)): ByteKey.equal(one, two)
-    case (.array(let one), .array(let two)): one == two
-    case (.object(let one), .object(let two)): one == two
-    default: false
-    }
-  }
-
-  public func hash(into hasher: inout Hasher) {
-    switch self {
-    case .null: hasher.combine(0)
-    case .bool(let value): hasher.combine(value)
-    case .int(let value): hasher.combine(UInt64(bitPattern: value))
-    case .uint(let value): hasher.combine(value)
-    case .number(let value): hasher.combine(value)
-    case .string(let value): ByteKey.hash(value, into: &hasher)
-    case .array(let elements): hasher.combine(elements)
-    case .object(let object): hasher.combine(object)
-    }
-  }
-}
-
 extension JSONValue {
   public var isNull: Bool { if case .null = self { true } else { false } }
 
