@@ -2,6 +2,7 @@ import ChatEmulation
 import ChatJSON
 import ChatTransport
 import Testing
+import UnifiedChat
 
 @Suite("The in-process transport")
 struct InProcessTransportTests {
@@ -204,5 +205,26 @@ struct InProcessTransportTests {
       try EmulatorHost(EmulatorFactory(EchoEmulator.self), options: EmulatorOptions(settings: ["colour": "red"]))
     }
     #expect(error?.description.contains("colour") == true)
+  }
+}
+
+@Suite("A clock that an emulator shares with its clients")
+struct SharedClockTests {
+  @Test("timers of the emulator and sleeps of a client happen in the order of their times")
+  func order() async throws {
+    let clock = ManualClock(start: Timestamp(milliseconds: 1_000_000))
+    let host = try EmulatorHost(EmulatorFactory(EchoEmulator.self), clock: .shared(clock))
+    let connection = try await host.transports.webSocket.connect(WebSocketRequest("ws://h/ws?user=a"))
+    try await connection.send(.text("timer 150 emulator"))
+    let client = Task {
+      try await clock.sleep(for: .milliseconds(100))
+      try await connection.send(.text("timer 30 client"))
+    }
+    while clock.nextWakeUp != Timestamp(milliseconds: 1_000_100) { await Task.yield() }
+    await host.advance(by: .seconds(1))
+    try await client.value
+    #expect(clock.now == Timestamp(milliseconds: 1_001_000))
+    let journal = try await host.transports.http.send(HTTPRequest("GET", "http://h/journal")).body
+    #expect(String(decoding: journal, as: UTF8.self) == "timer client at 1000130\ntimer emulator at 1000150")
   }
 }

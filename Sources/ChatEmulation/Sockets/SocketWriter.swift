@@ -66,7 +66,6 @@ final class SocketWriter: Sendable {
     /// The client has ended its half: the connection ends with the answer.
     var attendsWhenFree = false
     var isUpgraded = false
-    var isStalled = false
   }
 
   /// A client that reads nothing is cut when this much waits for it.
@@ -113,12 +112,6 @@ final class SocketWriter: Sendable {
     mailbox.post(.attend(serial))
   }
 
-  /// Holds outgoing bytes back, or lets them go.
-  func stall(_ isStalled: Bool) {
-    state.withLock { $0.isStalled = isStalled }
-    if !isStalled { mailbox.post(.attend(serial)) }
-  }
-
   /// Ends the outgoing half only: the peer reads an end while it can still send.
   func halfClose() {
     state.withLock { state in
@@ -152,7 +145,7 @@ final class SocketWriter: Sendable {
   /// Sends what waits; tells what is left to do.
   func flush() -> (wantsWrite: Bool, end: End) {
     state.withLock { state in
-      while !state.isStalled, let first = state.waiting.first {
+      while let first = state.waiting.first {
         let sent = first.withUnsafeBytes {
           SystemSocket.write(state.descriptor, UnsafeRawBufferPointer(rebasing: $0[state.offset...]))
         }
@@ -169,7 +162,7 @@ final class SocketWriter: Sendable {
       }
       if state.end == .reset { return (false, .reset) }
       let isEmpty = state.waiting.isEmpty
-      return (!isEmpty && !state.isStalled, isEmpty ? state.end : .none)
+      return (!isEmpty, isEmpty ? state.end : .none)
     }
   }
 
@@ -185,7 +178,7 @@ final class SocketWriter: Sendable {
   /// True when the loop must take over.
   private static func write(_ bytes: [UInt8], _ state: inout State) -> Bool {
     var sent = 0
-    if state.waiting.isEmpty, !state.isStalled {
+    if state.waiting.isEmpty {
       // A broken socket is found by the loop as well, which then ends it.
       sent = bytes.withUnsafeBytes { SystemSocket.write(state.descriptor, $0) } ?? bytes.count
       if sent == bytes.count { return false }
