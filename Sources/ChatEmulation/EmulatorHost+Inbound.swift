@@ -55,7 +55,7 @@ extension EmulatorHost {
     var hits: [FaultTable.Hit] = []
     // A rule must not hide from the machine that a connection is gone.
     if input.entryKind != .close {
-      hits = faults.hits(operation, .inbound, [.received, .authorised, .beforeCommit]) { input.content }
+      hits = faults.hits(operation, .inbound, [.received, .authorised, .beforeCommit]) { content(of: input) }
     }
     note(input, operation, hits)
     go(on: Passage(content: input, operation: operation, key: key), hits[...])
@@ -90,7 +90,7 @@ extension EmulatorHost {
         faults.fail(hit.rule, "http answers requests and upgrades only")
       case .truncateBody(let count): passage.content = passage.content.truncated(to: count)
       case .patch(let changes):
-        if let patched = passage.content.patched(changes) { passage.content = patched } else {
+        if let patched = patch(passage.content, changes) { passage.content = patched } else {
           faults.fail(hit.rule, "patch found no JSON, or no such place in it")
         }
       case .fragment, .corrupt: faults.fail(hit.rule, "\(hit.action.name) is for frames to a client")
@@ -132,7 +132,7 @@ extension EmulatorHost {
   private func finish(
     _ input: EmulatorInput, _ operation: EmulatorOperation, _ origin: Origin, _ outputs: [EmulatorOutput]
   ) {
-    let hits = faults.hits(operation, .inbound, [.afterCommit, .beforeReply]) { input.content }
+    let hits = faults.hits(operation, .inbound, [.afterCommit, .beforeReply]) { content(of: input) }
     var outputs = outputs
     var onReplies: [FaultTable.Hit] = []
     for hit in hits {
@@ -149,7 +149,7 @@ extension EmulatorHost {
       }
     }
     deliver(outputs, repliesTo: origin, onReplies)
-    for hit in faults.hits(operation, .inbound, [.afterReply], content: { input.content }) {
+    for hit in faults.hits(operation, .inbound, [.afterReply], content: { content(of: input) }) {
       actOnLink(hit, operation, origin)
     }
   }
@@ -205,17 +205,6 @@ extension EmulatorInput {
     default: return self
     }
   }
-
-  fileprivate func patched(_ changes: [String: JSONValue?]) -> EmulatorInput? {
-    switch self {
-    case .http(let id, var request):
-      guard let body = FramedJSON(request.body)?.patched(changes) else { return nil }
-      request.body = Array(body.text.utf8)
-      return .http(id, request)
-    case .message(let id, let message): return message.patched(changes).map { .message(id, $0) }
-    default: return nil
-    }
-  }
 }
 
 extension EmulatorOutput {
@@ -224,17 +213,6 @@ extension EmulatorOutput {
     case .accept(id, _), .reject(id, _): true
     default: false
     }
-  }
-}
-
-extension FramedJSON {
-  /// With these places set; nil when a place does not exist.
-  func patched(_ changes: [String: JSONValue?]) -> FramedJSON? {
-    var patched = self
-    for (pointer, value) in changes.sorted(by: { $0.key < $1.key }) {
-      guard patched.value.set(value, at: pointer) else { return nil }
-    }
-    return patched
   }
 }
 
@@ -250,12 +228,5 @@ extension WebSocketMessage {
   func truncated(to count: Int) -> WebSocketMessage {
     let bytes = self.bytes.prefix(max(0, count))
     return if case .text = self { .text(String(decoding: bytes, as: UTF8.self)) } else { .binary(Array(bytes)) }
-  }
-
-  func patched(_ changes: [String: JSONValue?]) -> WebSocketMessage? {
-    switch self {
-    case .text(let text): FramedJSON(text)?.patched(changes).map { .text($0.text) }
-    case .binary(let bytes): FramedJSON(bytes)?.patched(changes).map { .binary(Array($0.text.utf8)) }
-    }
   }
 }

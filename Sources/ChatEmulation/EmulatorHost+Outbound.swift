@@ -42,7 +42,7 @@ extension EmulatorHost {
     }
     let operation = operation(of: output)
     let phases = Set(FaultRule.Phase.allCases).subtracting([.afterPush, .afterReply])
-    let hits = replyHits + faults.hits(operation, .outbound, phases) { output.content }
+    let hits = replyHits + faults.hits(operation, .outbound, phases) { content(of: output) }
     note(output, operation, hits)
     go(on: Passage(content: .output(output), operation: operation, key: key), hits[...])
   }
@@ -67,7 +67,7 @@ extension EmulatorHost {
       case .duplicate(let times, let gap): copies += (0..<max(0, times)).map { gap * ($0 + 1) }
       case .act, .raw, .closeSocket: actOnLink(hit, passage.operation, passage.key.origin)
       default:
-        if let changed = passage.content.changed(by: hit.action) { passage.content = changed } else {
+        if let changed = change(passage.content, by: hit.action) { passage.content = changed } else {
           faults.fail(hit.rule, "\(hit.action.name) does not fit this frame")
         }
       }
@@ -81,6 +81,12 @@ extension EmulatorHost {
     for hit in faults.hits(passage.operation, .outbound, [.afterPush, .afterReply], content: { nil }) {
       actOnLink(hit, passage.operation, passage.key.origin)
     }
+  }
+
+  private func change(_ emission: Emission, by action: FaultRule.Action) -> Emission? {
+    guard case .patch(let changes) = action else { return emission.changed(by: action) }
+    guard case .output(let output) = emission else { return nil }
+    return patch(output, changes).map { .output($0) }
   }
 
   private func carryOut(_ emission: Emission) {
@@ -146,12 +152,6 @@ extension Emission {
       return .output(.respond(id, response))
     case (.truncateBody(let count), .send(let id, let message)):
       return .output(.send(id, message.truncated(to: count)))
-    case (.patch(let changes), .respond(let id, var response)):
-      guard let body = FramedJSON(response.body)?.patched(changes) else { return nil }
-      response.body = Array(body.text.utf8)
-      return .output(.respond(id, response))
-    case (.patch(let changes), .send(let id, let message)):
-      return message.patched(changes).map { .output(.send(id, $0)) }
     case (.fragment(let sizes), .send(let id, let message)):
       return .bytes(id, WebSocketFrame.fragments(message, sizes: sizes))
     case (.corrupt(let offset, let xor), .send(let id, let message)):

@@ -193,6 +193,14 @@ public protocol VendorEmulator: SendableMetatype {
   /// this input in this way.
   func refusal(of input: EmulatorInput, as failure: EmulatorFailure) -> [EmulatorOutput]?
 
+  /// The JSON of a frame that is not plain JSON (binary, base64 or compressed inside), for fault rules; nil where the
+  /// text itself is JSON, or JSON after a command word.
+  func content(of message: WebSocketMessage, on connection: EmulatorConnectionID, isInbound: Bool) -> JSONValue?
+  /// A frame like `message` with another content, as `content(of:on:isInbound:)` gave it.
+  func message(
+    _ content: JSONValue, like message: WebSocketMessage, on connection: EmulatorConnectionID, isInbound: Bool
+  ) -> WebSocketMessage?
+
   /// Adds neutral records (`Schemas/records.schema.json`, one a call) to the state, as an import by the vendor would.
   mutating func load(_ record: JSONValue, context: inout EmulatorContext) throws(EmulatorError)
 
@@ -208,6 +216,14 @@ public protocol VendorEmulator: SendableMetatype {
 
 extension VendorEmulator {
   public func refusal(of input: EmulatorInput, as failure: EmulatorFailure) -> [EmulatorOutput]? { nil }
+
+  public func content(
+    of message: WebSocketMessage, on connection: EmulatorConnectionID, isInbound: Bool
+  ) -> JSONValue? { nil }
+
+  public func message(
+    _ content: JSONValue, like message: WebSocketMessage, on connection: EmulatorConnectionID, isInbound: Bool
+  ) -> WebSocketMessage? { nil }
 }
 
 public struct EmulatorError: Error, Sendable, Hashable, CustomStringConvertible {

@@ -118,6 +118,16 @@ struct EchoEmulator: VendorEmulator {
     return [.send(id, .text("refused \(failure.kind)"))]
   }
 
+  /// Binary frames are JSON with every byte changed: something that only this vendor can read.
+  func content(of message: WebSocketMessage, on connection: EmulatorConnectionID, isInbound: Bool) -> JSONValue? {
+    guard case .binary(let bytes) = message else { return nil }
+    return try? JSONValue(parsing: bytes.map { ~$0 })
+  }
+
+  func message(
+    _ content: JSONValue, like message: WebSocketMessage, on connection: EmulatorConnectionID, isInbound: Bool
+  ) -> WebSocketMessage? { .binary(content.bytes().map { ~$0 }) }
+
   mutating func perform(_ action: EmulatorAction, context: inout EmulatorContext) throws(EmulatorError)
     -> [EmulatorOutput]
   {

@@ -6,7 +6,7 @@ extension FaultRule {
   /// Reads a rule as the control interface takes it:
   ///
   /// `{"match": {"op", "direction", "user", "channel", "clientID", "vendorName", "where": {pointer: value}, "nth",
-  /// "every", "times", "probability"}, "phase", "do": [action…], "mustFire"}`; absent `times` is 1, null is endless.
+  /// "from", "every", "times", "probability"}, "phase", "do": [action…], "mustFire"}`; absent `times` is 1, null is endless.
   public init(json: JSONValue) throws(EmulatorControlError) {
     let match = json["match"] ?? [:]
     self.init(try Match(json: match), at: try Self.phase(json["phase"]))
@@ -14,6 +14,7 @@ extension FaultRule {
     actions = []
     for step in steps { actions.append(try Action(json: step)) }
     nth = try Self.count(match["nth"], "nth")
+    from = try Self.count(match["from"], "from")
     every = try Self.count(match["every"], "every")
     if let limit = match["times"] { times = limit.isNull ? nil : try Self.count(limit, "times") }
     probability = match["probability"]?.double

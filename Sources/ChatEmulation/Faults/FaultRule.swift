@@ -65,8 +65,7 @@ public struct FaultRule: Sendable, Hashable {
     case closeSocket(Ending)
     /// Holds this frame and all later ones of its link in its direction until `resume`.
     case stall
-    /// Sets (or with nil removes) values at JSON Pointers; text frames that are JSON, or JSON after a command word,
-    /// and JSON bodies.
+  
     case patch([String: JSONValue?])
     /// What `EmulatorAction` does, to the user of the frame.
     case act(UserAction)
@@ -109,6 +108,8 @@ public struct FaultRule: Sendable, Hashable {
   public var actions: [Action]
   /// Fires on this match only, counted from 1.
   public var nth: Int?
+  /// Fires from this match on, counted from 1.
+  public var from: Int?
   /// Fires on every so many matches.
   public var every: Int?
   /// Fires at most this often; nil without end.
@@ -119,13 +120,14 @@ public struct FaultRule: Sendable, Hashable {
   public var mustFire: Bool
 
   public init(
-    _ match: Match, at phase: Phase = .received, do actions: Action..., nth: Int? = nil, every: Int? = nil,
-    times: Int? = 1, probability: Double? = nil, mustFire: Bool = true
+    _ match: Match, at phase: Phase = .received, do actions: Action..., nth: Int? = nil, from: Int? = nil,
+    every: Int? = nil, times: Int? = 1, probability: Double? = nil, mustFire: Bool = true
   ) {
     self.match = match
     self.phase = phase
     self.actions = actions
     self.nth = nth
+    self.from = from
     self.every = every
     self.times = times
     self.probability = probability

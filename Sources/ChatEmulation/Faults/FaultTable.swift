@@ -60,6 +60,7 @@ struct FaultTable {
   private mutating func fires(_ status: FaultRuleStatus) -> Bool {
     let rule = status.rule
     if let nth = rule.nth, status.matches != nth { return false }
+    if let from = rule.from, status.matches < from { return false }
     if let every = rule.every, every > 0, !status.matches.isMultiple(of: every) { return false }
     if let times = rule.times, status.hits >= times { return false }
     if let probability = rule.probability { return Double.random(in: 0..<1, using: &random) < probability }
@@ -117,24 +118,20 @@ struct FramedJSON {
   var text: String { prefix + value.text() }
 }
 
-extension EmulatorInput {
-  var content: JSONValue? {
-    switch self {
-    case .http(_, let request): FramedJSON(request.body)?.value
-    case .message(_, .text(let text)): FramedJSON(text)?.value
-    case .message(_, .binary(let bytes)): FramedJSON(bytes)?.value
-    default: nil
-    }
+extension FramedJSON {
+  /// With these places set; nil when a place does not exist.
+  func patched(_ changes: [String: JSONValue?]) -> FramedJSON? {
+    var patched = self
+    return patched.value.apply(changes) ? patched : nil
   }
 }
 
-extension EmulatorOutput {
-  var content: JSONValue? {
-    switch self {
-    case .respond(_, let response), .reject(_, let response): FramedJSON(response.body)?.value
-    case .send(_, .text(let text)): FramedJSON(text)?.value
-    case .send(_, .binary(let bytes)): FramedJSON(bytes)?.value
-    default: nil
+extension JSONValue {
+  /// Sets or removes values at JSON Pointers; false when a place does not exist.
+  mutating func apply(_ changes: [String: JSONValue?]) -> Bool {
+    for (pointer, value) in changes.sorted(by: { $0.key < $1.key }) {
+      guard set(value, at: pointer) else { return false }
     }
+    return true
   }
 }
