@@ -1,0 +1,175 @@
+import ChatInterchange
+import ChatJSON
+import UnifiedChat
+
+/// What a run would do. Making it writes nothing, neither here nor there.
+public struct MigrationPlan: Sendable, Hashable {
+  public var source: VendorName
+  public var destination: VendorName
+  public var users = 0
+  public var channels = 0
+  public var channelsByKind: [String: Int] = [:]
+  public var members = 0
+  public var messages = 0
+  public var attachments = 0
+  /// Of those attachments whose size is known.
+  public var attachmentBytes: Int64 = 0
+  /// What the destination will not keep as it is.
+  public var losses: [CountedLoss] = []
+  /// What exceeds a limit of the destination and will be refused or mapped.
+  public var overLimit: [CountedLoss] = []
+  /// What the source could not read.
+  public var unreadable = 0
+  /// Writing requests to the destination.
+  public var requests = 0
+  /// Requests a second of the estimate.
+  public var requestsPerSecond: Double
+
+  /// How long the writing takes at that rate.
+  public var estimate: Duration { .seconds(Double(requests) / max(requestsPerSecond, 0.001)) }
+
+  init(source: VendorName, destination: VendorName, requestsPerSecond: Double) {
+    self.source = source
+    self.destination = destination
+    self.requestsPerSecond = requestsPerSecond
+  }
+
+  public func json() -> JSONValue {
+    var object = JSONObject()
+    object["source"] = .string(source.rawValue)
+    object["destination"] = .string(destination.rawValue)
+    for (key, value) in [
+      ("users", users), ("channels", channels), ("members", members), ("messages", messages),
+      ("attachments", attachments), ("unreadable", unreadable), ("requests", requests),
+    ] { object[key] = JSONValue(value) }
+    object["attachmentBytes"] = .int(attachmentBytes)
+    var kinds = JSONObject()
+    for kind in channelsByKind.keys.sorted() { kinds[kind] = JSONValue(channelsByKind[kind] ?? 0) }
+    object["channelsByKind"] = .object(kinds)
+    object["losses"] = .array(losses.map { $0.json() })
+    object["overLimit"] = .array(overLimit.map { $0.json() })
+    object["requestsPerSecond"] = JSONValue(requestsPerSecond)
+    object["estimatedSeconds"] = .int(estimate.components.seconds)
+    return .object(object)
+  }
+}
+
+extension CountedLoss {
+  public func json() -> JSONValue {
+    [
+      "field": .string(loss.field), "treatment": .string(loss.treatment.rawValue),
+      "explanation": .string(loss.explanation), "count": JSONValue(count),
+      "examples": .array(examples.prefix(5).map { .string($0) }),
+    ]
+  }
+}
+
+/// Walks through a source or an archive and counts.
+struct Planner {
+  let destination: any ChatDestination
+  let users: UserMapping
+  let progress: ProgressReporter
+  private let form: DestinationForm
+  private var plan: MigrationPlan
+  private var losses = LoadTally()
+  private var over = LoadTally()
+
+  /// Where nobody tells a rate.
+  static let assumedRate = 20.0
+
+  init(
+    source: VendorName, destination: any ChatDestination, users: UserMapping, requestsPerSecond: Double?,
+    progress: ProgressReporter
+  ) {
+    self.destination = destination
+    self.users = users
+    self.progress = progress
+    form = DestinationForm(vendor: source)
+    plan = MigrationPlan(
+      source: source, destination: destination.vendor, requestsPerSecond: requestsPerSecond ?? Self.assumedRate)
+  }
+
+  mutating func finish() -> MigrationPlan {
+    plan.requests += (plan.users + Loader.userBatch - 1) / Loader.userBatch + 2 * plan.channels + plan.attachments
+    plan.losses = losses.sorted
+    plan.overLimit = over.sorted
+    return plan
+  }
+
+  mutating func add(unreadable count: Int) { plan.unreadable += count }
+
+  mutating func add(_ record: UserRecord) {
+    plan.users += 1
+    let id = record.user.id
+    note(destination.losses(of: .user(form.user(record, id: id))), id.rawValue)
+    if let limit = destination.limits.userIDBytes, id.rawValue.utf8.count > limit, users.explicit[id] == nil {
+      over.add(.mappedUser, of: id.rawValue)
+    }
+  }
+
+  mutating func add(_ record: ChannelRecord, members: [MemberRecord]) {
+    let id = record.channel.id.rawValue
+    plan.channels += 1
+    plan.members += members.count
+    plan.channelsByKind[record.channel.kind.recordName, default: 0] += 1
+    note(destination.losses(of: .channel(form.channel(record, asGroup: false, users: users.explicit))), id)
+    for member in members {
+      note(
+        destination.losses(of: .member(form.member(member, users: users.explicit))), "\(id)/\(member.member.user.id)")
+    }
+    if let limit = destination.limits.membersPerChannel, members.count > limit {
+      over.add(.tooMany("channel.members", limit, "members"), of: id)
+    }
+  }
+
+  /// Messages of one channel; `isLast` when no more of it follow.
+  mutating func add(_ records: [MessageRecord]) {
+    plan.messages += records.count
+    for record in records {
+      let id = record.message.id?.rawValue ?? ""
+      note(destination.losses(of: .message(form.message(record, users: users.explicit))), id)
+      for attachment in record.message.content.attachments {
+        plan.attachments += 1
+        plan.attachmentBytes += attachment.size ?? 0
+        if let limit = destination.limits.attachmentBytes, let size = attachment.size, size > limit {
+          over.add(.tooMany("message.content.attachment", Int(clamping: limit), "bytes"), of: id)
+        }
+      }
+      if let limit = destination.limits.textBytes, let text = record.message.content.text, text.utf8.count > limit {
+        over.add(.tooMany("message.content.text", limit, "bytes"), of: id)
+      }
+    }
+    progress.add(records.count)
+  }
+
+  mutating func endChannel(messages: Int) {
+    let batch = max(1, destination.limits.batch)
+    plan.requests += (messages + batch - 1) / batch
+  }
+
+  private mutating func note(_ found: [Loss], _ id: String) { for loss in found { losses.add(loss, of: id) } }
+}
+
+extension LoadTally {
+  fileprivate var sorted: [CountedLoss] {
+    losses.values.sorted {
+      ($0.loss.field, $0.loss.treatment.rawValue, $0.loss.explanation)
+        < ($1.loss.field, $1.loss.treatment.rawValue, $1.loss.explanation)
+    }
+  }
+}
+
+extension Loss {
+  fileprivate static func tooMany(_ field: String, _ limit: Int, _ unit: String) -> Loss {
+    Loss(field: field, treatment: .dropped, explanation: "more than the destination's \(limit) \(unit)")
+  }
+}
+
+extension MessageContent {
+  fileprivate var text: String? {
+    switch self {
+    case .text(let text), .markdown(let text): text
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,284 @@
+import UnifiedChat
+
+public struct MigrationOptions: Sendable {
+  public var extraction: ExtractionOptions
+  public var load: LoadOptions
+  public var verify: VerifyOptions
+
+  public init(
+    extraction: ExtractionOptions = ExtractionOptions(), load: LoadOptions = LoadOptions(),
+    verify: VerifyOptions = VerifyOptions()
+  ) {
+    self.extraction = extraction
+    self.load = load
+    self.verify = verify
+  }
+}
+
+/// From a source through an archive to a destination, and back to look.
+///
+/// ```swift
+/// let run = MigrationRun(
+///   source: source, archive: "chats.archive", destination: destination, readBack: destinationSource)
+/// let report = try await run.run()
+/// print(report.sentence)
+/// ```
+/// Every step goes on where it was stopped: to resume is to call it again. Cancelling the task ends a step as soon as
+/// the request on its way answers, with everything confirmed so far stored; killing the process at any moment is safe
+/// too, so that an impatient caller may simply exit.
+public struct MigrationRun: Sendable {
+  public let archivePath: String
+  public let ledgerPath: String
+  public let progress: ProgressReporter
+  private let source: (any ChatSource)?
+  private let destination: (any ChatDestination)?
+  private let readBack: (any ChatSource)?
+  private let app: String?
+  private let tool: String
+  private let options: MigrationOptions
+  private let clock: any ChatClock
+
+  /// - Parameters:
+  ///   - source: nil when the archive is there already.
+  ///   - app: the app's id at the source, kept in the archive.
+  ///   - destination: nil to pull only.
+  ///   - readBack: the source of the destination's vendor, for verification.
+  ///   - ledger: nil: `<archive>.<destination's vendor>.ledger`.
+  public init(
+    source: (any ChatSource)? = nil, app: String? = nil, archive: String, destination: (any ChatDestination)? = nil,
+    readBack: (any ChatSource)? = nil, ledger: String? = nil, options: MigrationOptions = MigrationOptions(),
+    tool: String = "unifiedchat", clock: any ChatClock = SystemClock()
+  ) {
+    self.source = source
+    self.app = app
+    self.destination = destination
+    self.readBack = readBack
+    self.options = options
+    self.tool = tool
+    self.clock = clock
+    archivePath = archive
+    ledgerPath = ledger ?? "\(archive).\(destination?.vendor.rawValue ?? "none").ledger"
+    progress = ProgressReporter(clock: clock)
+  }
+
+  // MARK: Steps
+
+  /// Reads the source into the archive.
+  public func pull() async throws(ChatError) -> ExtractionSummary {
+    let source = try need(source, "source", .readSource)
+    let identity = Archive.Identity(tool: tool, vendor: source.vendor, app: app, createdAt: clock.now)
+    let archive = try Archive.openOrCreate(at: archivePath, identity)
+    return try await closing(archive) { () throws(ChatError) in
+      try await archive.require(vendor: source.vendor, app: app)
+      return try await Extractor(
+        source: source, archive: archive, options: options.extraction, clock: clock, progress: progress
+      ).run()
+    }
+  }
+
+  /// Writes the archive to the destination.
+  public func load() async throws(ChatError) -> LoadSummary {
+    let destination = try need(destination, "destination", .writeDestination)
+    return try await withLedger { archive, ledger throws(ChatError) in
+      try await Loader(
+        archive: archive, destination: destination, ledger: ledger, options: options.load, clock: clock,
+        progress: progress
+      ).run()
+    }
+  }
+
+  /// Reads the destination back and compares.
+  public func verify() async throws(ChatError) -> FidelityReport {
+    let destination = try need(destination, "destination", .verify)
+    let readBack = try need(readBack, "readBack", .verify)
+    return try await withLedger { archive, ledger throws(ChatError) in
+      let result = try await Verifier(
+        archive: archive, ledger: ledger, destination: destination, readBack: readBack, options: options.verify,
+        clock: clock, progress: progress
+      ).run()
+      return try await report(archive, ledger, destination, result)
+    }
+  }
+
+  /// What is known without asking anybody.
+  public func report() async throws(ChatError) -> FidelityReport {
+    let destination = try need(destination, "destination", .verify)
+    return try await withLedger { archive, ledger throws(ChatError) in
+      try await report(archive, ledger, destination, nil)
+    }
+  }
+
+  /// Pulls if there is a source, loads, and verifies if it can be read back.
+  public func run() async throws(ChatError) -> FidelityReport {
+    if source != nil { _ = try await pull() }
+    _ = try await load()
+    return readBack == nil ? try await report() : try await verify()
+  }
+
+  /// The same as `run()`, which goes on wherever an earlier run stopped.
+  public func resume() async throws(ChatError) -> FidelityReport { try await run() }
+
+  /// What a run would do, from the archive if it is complete, else from the source itself.
+  public func plan() async throws(ChatError) -> MigrationPlan {
+    let destination = try need(destination, "destination", .plan)
+    let rate = try await readBack?.check().requestsPerSecond
+    if PrivateFile.exists(archivePath) {
+      let archive = try Archive.open(at: archivePath)
+      let isComplete = try await archive.isComplete()
+      if isComplete || source == nil {
+        return try await closing(archive) { () throws(ChatError) in
+          try await Planner.plan(archive, destination, options.load.users, rate, progress)
+        }
+      }
+      try await archive.close()
+    }
+    return try await Planner.plan(
+      try need(source, "source", .plan), destination, options.load.users, rate, options.extraction.filter, progress)
+  }
+
+  // MARK: Parts
+
+  private func report(
+    _ archive: Archive, _ ledger: any Ledger, _ destination: any ChatDestination, _ result: VerifyResult?
+  ) async throws(ChatError) -> FidelityReport {
+    try await FidelityReport.make(
+      archive: archive, ledger: ledger, destination: destination.vendor, verification: result, tool: tool,
+      at: clock.now)
+  }
+
+  private func need<Part>(
+    _ part: Part?, _ name: String, _ operation: ChatError.Operation
+  ) throws(ChatError) -> Part {
+    guard let part else {
+      throw ChatError(.invalidArgument(field: name), operation: operation, detail: "this step needs a \(name)")
+    }
+    return part
+  }
+
+  private func withLedger<Value: Sendable>(
+    _ body: (Archive, SQLiteLedger) async throws(ChatError) -> Value
+  ) async throws(ChatError) -> Value {
+    let archive = try Archive.open(at: archivePath)
+    return try await closing(archive) { () throws(ChatError) in
+      let ledger = try SQLiteLedger(at: ledgerPath)
+      let value: Value
+      do throws(ChatError) { value = try await body(archive, ledger) } catch {
+        // The first failure is the one to tell.
+        try? await ledger.close()
+        throw error
+      }
+      try await ledger.close()
+      return value
+    }
+  }
+
+  private func closing<Value: Sendable>(
+    _ archive: Archive, _ body: () async throws(ChatError) -> Value
+  ) async throws(ChatError) -> Value {
+    let value: Value
+    do throws(ChatError) { value = try await body() } catch {
+      // The first failure is the one to tell; what is stored stays stored.
+      try? await archive.close()
+      throw error
+    }
+    try await archive.close()
+    return value
+  }
+}
+
+extension Planner {
+  static func plan(
+    _ archive: Archive, _ destination: any ChatDestination, _ users: UserMapping, _ rate: Double?,
+    _ progress: ProgressReporter
+  ) async throws(ChatError) -> MigrationPlan {
+    let identity = try await archive.identity()
+    var planner = Planner(
+      source: identity.vendor, destination: destination, users: users, requestsPerSecond: rate, progress: progress)
+    let counts = try await archive.counts()
+    progress.begin(.planning, total: counts.messages)
+    planner.add(unreadable: counts.unreadable)
+    var after: Int64 = 0
+    while let last = try await planner.users(archive, after) { after = last }
+    after = 0
+    while let channel = try await archive.channels(after: after, limit: 1).first {
+      after = channel.ordinal
+      var members: [MemberRecord] = []
+      while true {
+        let page = try await archive.members(of: after, after: members.last?.member.user.id, limit: 1000)
+        if page.isEmpty { break }
+        for stored in page { members.append(try stored.member()) }
+      }
+      planner.add(try channel.stored.channel(), members: members)
+      var ordinal: Int64 = 0
+      while true {
+        let page = try await archive.messages(in: after, after: ordinal, limit: 500)
+        guard let last = page.last else { break }
+        ordinal = last.ordinal
+        planner.add(try page.map { stored throws(ChatError) in try stored.stored.message() })
+      }
+      planner.endChannel(messages: try await archive.messageCount(of: after))
+    }
+    progress.end()
+    return planner.finish()
+  }
+
+  private mutating func users(_ archive: Archive, _ after: Int64) async throws(ChatError) -> Int64? {
+    let page = try await archive.users(after: after, limit: 500)
+    for user in page { add(try user.stored.user()) }
+    return page.last?.ordinal
+  }
+
+  /// Reads the whole source and stores nothing.
+  static func plan(
+    _ source: any ChatSource, _ destination: any ChatDestination, _ users: UserMapping, _ rate: Double?,
+    _ filter: MigrationFilter, _ progress: ProgressReporter
+  ) async throws(ChatError) -> MigrationPlan {
+    let check = try await source.check()
+    var planner = Planner(
+      source: source.vendor, destination: destination, users: users, requestsPerSecond: rate, progress: progress)
+    progress.begin(.planning, total: check.messages)
+    try await walk({ cursor throws(ChatError) in try await source.users(after: cursor) }) { page in
+      planner.add(unreadable: page.unreadable.count)
+      for user in page.items where filter.admits(user.user.id) { planner.add(user) }
+    }
+    var channels: [ChannelRecord] = []
+    try await walk({ cursor throws(ChatError) in try await source.channels(after: cursor) }) { page in
+      planner.add(unreadable: page.unreadable.count)
+      channels += page.items.filter { filter.admits($0.channel.id) }
+    }
+    for channel in channels {
+      let id = channel.channel.id
+      var members: [MemberRecord] = []
+      try await walk({ cursor throws(ChatError) in try await source.members(of: id, after: cursor) }) { page in
+        planner.add(unreadable: page.unreadable.count)
+        members += page.items.filter { filter.admits($0.member.user.id) }
+      }
+      planner.add(channel, members: members)
+      var count = 0
+      try await walk({ cursor throws(ChatError) in try await source.messages(in: id, after: cursor) }) { page in
+        let wanted = page.items.filter { filter.admits($0.message) }
+        planner.add(unreadable: page.unreadable.count)
+        planner.add(wanted)
+        count += wanted.count
+      }
+      planner.endChannel(messages: count)
+    }
+    progress.end()
+    return planner.finish()
+  }
+
+  private static func walk<Item: Sendable>(
+    _ read: (Cursor?) async throws(ChatError) -> SourcePage<Item>, _ body: (SourcePage<Item>) -> Void
+  ) async throws(ChatError) {
+    var cursor: Cursor?
+    repeat {
+      if Task.isCancelled { throw .cancelled(.plan) }
+      let page = try await read(cursor)
+      body(page)
+      guard page.next != cursor || page.next == nil else {
+        throw ChatError(.protocolViolation, operation: .plan, detail: "a list of the source does not move on")
+      }
+      cursor = page.next
+    } while cursor != nil
+  }
+}

@@ -1,0 +1,158 @@
+import ChatJSON
+import Foundation
+import Testing
+import UnifiedChat
+
+@testable import ChatMigration
+
+@Suite("Plan, run and report")
+struct ReportTests {
+  /// A destination that drops reactions and refuses one message.
+  static func lossyDestination() -> MemoryService {
+    let service = MemoryService(vendor: "new")
+    service.state.withLock {
+      $0.degrade = { record in
+        guard !record.message.reactions.isEmpty else { return [] }
+        record.message.reactions = []
+        return [Loss(field: "message.reactions", treatment: .dropped, explanation: "no reactions")]
+      }
+      $0.refuse = { record in
+        record.message.id == "channel 2-13" ? ChatError(.permission(), operation: .writeDestination) : nil
+      }
+    }
+    return service
+  }
+
+  func run(_ harness: MigrationHarness, source: Bool = true) -> MigrationRun {
+    MigrationRun(
+      source: source ? harness.source : nil, app: "app", archive: harness.archivePath,
+      destination: harness.destination, readBack: harness.destination, clock: harness.clock)
+  }
+
+  @Test("one call pulls, loads, verifies and reports, and the next one changes nothing")
+  func wholeRun() async throws {
+    let harness = try MigrationHarness(Self.lossyDestination())
+    SampleChats.fill(harness.source)
+    let report = try await run(harness).run()
+    let verification = try #require(report.verification)
+    #expect(verification.isEqual && !report.isPerfect)
+    #expect(report.exceptions.map(\.id) == ["channel 2-13"])
+    let reactions = try #require(report.fields.first { $0.field == "message.reactions" })
+    #expect(reactions.dropped == reactions.present && reactions.kept == 0 && reactions.undeclared == 0)
+    #expect((1...5).contains(reactions.examples.count))
+    let content = try #require(report.fields.first { $0.field == "message.content" })
+    #expect(content.present == 119 && content.kept == 119)
+    let writes = harness.destination.writes
+    #expect(try await run(harness).resume() == report.made(at: harness.clock.now))
+    #expect(harness.destination.writes == writes)
+    let names = try FileManager.default.contentsOfDirectory(atPath: harness.folder.path).sorted()
+    #expect(
+      names == ["chats.archive", "chats.archive.files", "chats.archive.new.ledger", "chats.archive.new.ledger.lock"])
+  }
+
+  @Test("the report is what its schema says")
+  func schema() async throws {
+    let harness = try MigrationHarness(Self.lossyDestination())
+    SampleChats.fill(harness.source)
+    harness.source.state.withLock { $0.files["old://note"] = nil }
+    _ = try await run(harness).run()
+    harness.destination.state.withLock { state in
+      state.channels[1].messages.removeLast()
+      state.users[0].user.name = "x"
+    }
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let schema = try JSONValue(parsing: Array(Data(contentsOf: root.appending(path: "Schemas/archive.schema.json"))))
+    let check = SchemaCheck(root: schema)
+    let verified = try await run(harness).verify()
+    #expect(!verified.unreadable.isEmpty && verified.verification?.isEqual == false)
+    #expect(check.problems(verified.json()) == [])
+    #expect(check.problems(try await run(harness).report().json()) == [])
+    #expect(check.problems(["tool": 1]).contains("/tool: no string"))
+  }
+
+  @Test("no text of a page can become markup")
+  func escaping() async throws {
+    let harness = try MigrationHarness()
+    SampleChats.fill(harness.source)
+    harness.source.state.withLock { state in
+      state.channels[0].messages[0].message.id = "<script>alert(1)</script> | x"
+      state.channels[0].messages[1].message.replyTo = nil
+    }
+    harness.destination.state.withLock {
+      $0.refuse = { record in
+        record.message.id?.rawValue.hasPrefix("<") == true
+          ? ChatError(.permission(), operation: .writeDestination) : nil
+      }
+    }
+    let report = try await run(harness).run()
+    #expect(!report.html().contains("<script>"))
+    #expect(report.html().contains("&lt;script&gt;"))
+    #expect(report.markdown().contains("\\| x"))
+  }
+
+  @Test("a plan writes nothing and predicts what the run does")
+  func plan() async throws {
+    let harness = try MigrationHarness(Self.lossyDestination())
+    SampleChats.fill(harness.source)
+    let plan = try await run(harness).plan()
+    #expect(harness.destination.writes == 0)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: harness.folder.path).isEmpty)
+    #expect(plan.users == 10 && plan.channels == 4 && plan.messages == 120)
+    #expect(plan.channelsByKind == ["group": 3, "direct": 1])
+    #expect(plan.estimate > .zero)
+    let report = try await run(harness).run()
+    #expect(report.archiveCounts.messages == plan.messages && report.archiveCounts.users == plan.users)
+    let dropped = report.fields.first { $0.field == "message.reactions" }?.dropped
+    #expect(plan.losses.first { $0.loss.field == "message.reactions" }?.count == dropped)
+    let second = try await run(harness, source: false).plan()
+    #expect(second.messages == plan.messages && second.losses == plan.losses && second.requests == plan.requests)
+  }
+
+  @Test("a plan names what exceeds a limit")
+  func overLimit() async throws {
+    let harness = try MigrationHarness(MemoryService(vendor: "new", userIDBytes: 5))
+    SampleChats.fill(harness.source)
+    let plan = try await run(harness).plan()
+    #expect(plan.overLimit.map(\.count) == [7])
+  }
+
+  @Test("progress counts up to the end of each phase")
+  func progress() async throws {
+    let harness = try MigrationHarness()
+    SampleChats.fill(harness.source)
+    let run = run(harness)
+    let updates = run.progress.updates()
+    let listening = Task { await updates.reduce(into: [MigrationProgress]()) { $0.append($1) } }
+    _ = try await run.run()
+    run.progress.finish()
+    let ends = await listening.value.filter(\.isFinished)
+    // A listener that is slow may miss some, never the last.
+    #expect(ends.last?.phase == .verifyChannels)
+    #expect(ends.allSatisfy { $0.total == nil || $0.done == $0.total })
+  }
+
+  @Test("cancelling ends the run with what is confirmed stored, and the next one ends equal")
+  func cancelling() async throws {
+    let harness = try MigrationHarness()
+    SampleChats.fill(harness.source)
+    let cancelled = run(harness)
+    let task = Task { try await cancelled.run() }
+    harness.destination.setFault { call, number, committed in
+      if call == "putMessages", committed, number > 10 { task.cancel() }
+      return nil
+    }
+    let error = await #expect(throws: ChatError.self) { _ = try await task.value }
+    #expect(error?.kind == .cancelled)
+    harness.destination.setFault(nil)
+    #expect(try await run(harness).run().isPerfect)
+  }
+}
+
+extension FidelityReport {
+  fileprivate func made(at time: Timestamp) -> FidelityReport {
+    var copy = self
+    copy.createdAt = time
+    return copy
+  }
+}
