@@ -96,6 +96,7 @@ private func tree() throws -> [Comparison] {
     [("JSONSerialization", nil, { for document in data { keep(try JSONSerialization.jsonObject(with: document)) } })])
   let write = try compare(
     "write a message from a tree", bytes: documentBytes, { for value in values { keep(value.bytes()) } },
-    [("JSONSerialization", nil, { for object in objects { keep(try JSONSerialization.data(withJSONObject: object)) } })])
+    [("JSONSerialization", nil, { for object in objects { keep(try JSONSerialization.data(withJSONObject: object)) } })]
+  )
   return parse + write
 }

@@ -31,7 +31,8 @@ extension SampleMessage {
     return SampleMessage(
       msgId: 7_350_000_000_000 + Int64(number), channelId: "group_channel_\(1000 + number % 50)",
       clientId: "c0a42b25-e09d-3689-a27f-\(100_000_000_000 + number)", type: "text", text: texts[number % texts.count],
-      customType: "", sender: Sender(userId: "user-\(number % 97)", nickname: "Ada L.", url: "https://a.example/\(number % 97).png"),
+      customType: "",
+      sender: Sender(userId: "user-\(number % 97)", nickname: "Ada L.", url: "https://a.example/\(number % 97).png"),
       mentions: number % 3 == 0 ? ["user-1", "user-22"] : [], silent: number % 7 == 0, createdAt: time, updatedAt: time)
   }
 }
@@ -39,11 +40,16 @@ extension SampleMessage {
 extension SampleMessage: JSONReadable {
   init(from reader: inout JSONReader) throws(JSONError) {
     var msgId: Int64?
-    var channelId = "", clientId = "", type = "", text = "", customType = ""
+    var channelId = ""
+    var clientId = ""
+    var type = ""
+    var text = ""
+    var customType = ""
     var sender: Sender?
     var mentions: [String] = []
     var silent = false
-    var createdAt: Int64 = 0, updatedAt: Int64 = 0
+    var createdAt: Int64 = 0
+    var updatedAt: Int64 = 0
     try reader.beginObject()
     while let key = try reader.nextKey() {
       switch key {
@@ -71,7 +77,9 @@ extension SampleMessage: JSONReadable {
 
 extension SampleMessage.Sender: JSONReadable {
   init(from reader: inout JSONReader) throws(JSONError) {
-    var userId = "", nickname = "", url = ""
+    var userId = ""
+    var nickname = ""
+    var url = ""
     try reader.beginObject()
     while let key = try reader.nextKey() {
       switch key {

@@ -45,7 +45,8 @@ extension SampleMessage {
       msgId: peer.message_id, channelId: peer.channel_id.string, clientId: peer.client_id.string,
       type: peer.type.string, text: peer.text.string, customType: peer.custom_type.string,
       sender: Sender(userId: peer.sender_id.string, nickname: peer.sender_name.string, url: peer.sender_url.string),
-      mentions: peer.mention_count == 0 ? [] : all.prefix(peer.mention_count).map(\.string), silent: peer.silent, createdAt: peer.created_at,
+      mentions: peer.mention_count == 0 ? [] : all.prefix(peer.mention_count).map(\.string), silent: peer.silent,
+      createdAt: peer.created_at,
       updatedAt: peer.updated_at)
   }
 }

@@ -1,9 +1,16 @@
 /// Where and why a document is not what was expected.
 public struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
   public enum Reason: Sendable, Hashable {
-    case unexpectedEnd, unexpectedByte(UInt8), invalidNumber, invalidEscape, invalidUTF8, loneSurrogate
-    case controlCharacter(UInt8), duplicateKey, trailingBytes, tooDeep(limit: Int), tooLarge(limit: Int)
-    case missing, wrongType(expected: String, found: String), outOfRange
+    case unexpectedEnd
+    case unexpectedByte(UInt8)
+    case invalidNumber, invalidEscape, invalidUTF8, loneSurrogate
+    case controlCharacter(UInt8)
+    case duplicateKey, trailingBytes
+    case tooDeep(limit: Int)
+    case tooLarge(limit: Int)
+    case missing
+    case wrongType(expected: String, found: String)
+    case outOfRange
     /// A member that the schema has no place for.
     case unknownMember
     case protobuf(ProtobufFault)
@@ -11,7 +18,10 @@ public struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
 
   /// What only the protobuf form of a document can have wrong.
   public enum ProtobufFault: Sendable, Hashable {
-    case varintTooLong, fieldNumber(UInt64), wireType(UInt8), unbalancedGroup, lengthBeyondEnd
+    case varintTooLong
+    case fieldNumber(UInt64)
+    case wireType(UInt8)
+    case unbalancedGroup, lengthBeyondEnd
     /// The schema has no message of this name.
     case unknownMessage(String)
     /// A field table says something that means nothing.

@@ -4,7 +4,11 @@ extension JSONReader {
     var start: UnsafePointer<UInt8>
     var count: Int
     var kind: Kind
-    enum Kind { case int(Int64), uint(UInt64), text(isInteger: Bool) }
+    enum Kind {
+      case int(Int64)
+      case uint(UInt64)
+      case text(isInteger: Bool)
+    }
   }
 
   /// Consumes a number (RFC 8259 §6) whose first byte, a minus or a digit, is under the cursor.

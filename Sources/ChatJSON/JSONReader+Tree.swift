@@ -136,7 +136,9 @@ struct TreeBuilder: ~Copyable {
     let mayBeKnown = frames[last].seen & bit != 0
     frames[last].seen |= bit
     if mayBeKnown, let known = find(key) {
-      if reader.limits.duplicateKeys == .reject { throw reader.failure(.duplicateKey, at: place, inside: reader.cursor) }
+      if reader.limits.duplicateKeys == .reject {
+        throw reader.failure(.duplicateKey, at: place, inside: reader.cursor)
+      }
       frames[last].target = known
     } else {
       frames[last].target = members.count

@@ -98,7 +98,9 @@ extension JSONReader {
   }
 
   /// An integer of the width that the context wants, `.outOfRange` beyond it.
-  public mutating func readInteger<Value: FixedWidthInteger>(as type: Value.Type = Value.self) throws(JSONError) -> Value {
+  public mutating func readInteger<Value: FixedWidthInteger>(as type: Value.Type = Value.self) throws(JSONError)
+    -> Value
+  {
     let (place, number) = try readInteger()
     let value: Value? =
       switch number {

@@ -78,10 +78,13 @@ struct GrammarTests {
     }
   }
 
-  @Test("a lone surrogate becomes U+FFFD where that is asked for", arguments: [
-    (#""\ud83d""#, "\u{FFFD}"), (#""a\udc00b""#, "a\u{FFFD}b"), (#""\udc00\ud800""#, "\u{FFFD}\u{FFFD}"),
-    (#""\ud83d\ud83d\ude00""#, "\u{FFFD}\u{1F600}"), (#""\ud83d\u0041""#, "\u{FFFD}A"), (#""\ud83d\n""#, "\u{FFFD}\n"),
-  ])
+  @Test(
+    "a lone surrogate becomes U+FFFD where that is asked for",
+    arguments: [
+      (#""\ud83d""#, "\u{FFFD}"), (#""a\udc00b""#, "a\u{FFFD}b"), (#""\udc00\ud800""#, "\u{FFFD}\u{FFFD}"),
+      (#""\ud83d\ud83d\ude00""#, "\u{FFFD}\u{1F600}"), (#""\ud83d\u0041""#, "\u{FFFD}A"),
+      (#""\ud83d\n""#, "\u{FFFD}\n"),
+    ])
   func surrogates(_ document: String, _ expected: String) throws {
     let limits = JSONLimits(loneSurrogates: .replace)
     #expect(try JSONValue(parsing: document, limits: limits) == .string(expected))

@@ -31,7 +31,8 @@ struct LimitTests {
   @Test("512 is the depth that is allowed by default")
   func defaultDepth() throws {
     _ = try JSONValue(parsing: Self.nested(512))
-    #expect(failure { () throws(JSONError) in try JSONValue(parsing: Self.nested(513)) }?.reason == .tooDeep(limit: 512))
+    #expect(
+      failure { () throws(JSONError) in try JSONValue(parsing: Self.nested(513)) }?.reason == .tooDeep(limit: 512))
   }
 
   @Test("a hundred thousand brackets are an error, whatever the limit says, and can be skipped")
@@ -44,7 +45,8 @@ struct LimitTests {
     let raw = try JSONReader.read(deep, limits: limits) { reader throws(JSONError) in try reader.readRaw() }
     #expect(raw == deep)
     let objects = Self.nested(100_000, #"{"a":"#, "1", "}")
-    #expect(try JSONReader.read(objects, limits: limits) { reader throws(JSONError) in try reader.readRaw() } == objects)
+    #expect(
+      try JSONReader.read(objects, limits: limits) { reader throws(JSONError) in try reader.readRaw() } == objects)
   }
 
   @Test("the deepest tree is read, compared, hashed, written and released on a small stack")
@@ -85,10 +87,12 @@ struct LimitTests {
         == JSONError(.tooLarge(limit: 4), offset: 4))
   }
 
-  @Test("duplicate keys are refused where that is asked for, at the second one", arguments: [
-    (#"{"a":1,"a":2}"#, "/a", 7), (#"{"x":{"a":1,"b":2,"\u0061":3}}"#, "/x/a", 18),
-    ("{\"你\":1,\"\\u4f60\":2}", "/你", 9),
-  ])
+  @Test(
+    "duplicate keys are refused where that is asked for, at the second one",
+    arguments: [
+      (#"{"a":1,"a":2}"#, "/a", 7), (#"{"x":{"a":1,"b":2,"\u0061":3}}"#, "/x/a", 18),
+      ("{\"你\":1,\"\\u4f60\":2}", "/你", 9),
+    ])
   func duplicates(_ document: String, _ path: String, _ offset: Int) {
     let limits = JSONLimits(duplicateKeys: .reject)
     let error = failure { () throws(JSONError) in try JSONValue(parsing: document, limits: limits) }
@@ -107,7 +111,8 @@ struct LimitTests {
       members.append(#""\u006bey\#(repeated)":-1"#)
       let document = "{\(members.joined(separator: ","))}"
       members.removeLast()
-      #expect(failure { () throws(JSONError) in try JSONValue(parsing: document, limits: reject) }?.reason == .duplicateKey)
+      #expect(
+        failure { () throws(JSONError) in try JSONValue(parsing: document, limits: reject) }?.reason == .duplicateKey)
       let lastWins = try JSONValue(parsing: document)
       #expect(lastWins.object?.count == 100)
       #expect(lastWins["key\(repeated)"] == -1)
@@ -118,7 +123,8 @@ struct LimitTests {
   @Test("two hundred thousand members take no quadratic time")
   func wide() throws {
     let members = (0..<200_000).map { #""k\#($0)":0"# }
-    let value = try JSONValue(parsing: "{\(members.joined(separator: ","))}", limits: JSONLimits(duplicateKeys: .reject))
+    let value = try JSONValue(
+      parsing: "{\(members.joined(separator: ","))}", limits: JSONLimits(duplicateKeys: .reject))
     #expect(value.object?.count == 200_000)
     #expect(value["k199999"] == 0)
   }

@@ -43,11 +43,15 @@ struct ProtobufTests {
       (#"{"raw":"AB=="}"#, JSONError(.wrongType(expected: "base64", found: "string"), path: "/raw")),
       (#"{"double":"x"}"#, JSONError(.wrongType(expected: "number", found: "string"), path: "/double")),
       (#"{"color":"blue"}"#, JSONError(.outOfRange, path: "/color")),
-      (#"{"child":{"children":[{},{"text":5}]}}"#,
-        JSONError(.wrongType(expected: "string", found: "integer"), path: "/child/children/1/text")),
+      (
+        #"{"child":{"children":[{},{"text":5}]}}"#,
+        JSONError(.wrongType(expected: "string", found: "integer"), path: "/child/children/1/text")
+      ),
       (#"{"numbers":{}}"#, JSONError(.wrongType(expected: "array", found: "object"), path: "/numbers")),
-      (#"{"byNumber":{"x":{}}}"#,
-        JSONError(.wrongType(expected: "int32 as text", found: "string"), path: "/byNumber/x")),
+      (
+        #"{"byNumber":{"x":{}}}"#,
+        JSONError(.wrongType(expected: "int32 as text", found: "string"), path: "/byNumber/x")
+      ),
       (#"{"child":{"nope":1}}"#, JSONError(.unknownMember, path: "/child/nope")),
       (#"{"@unknown":"CA=="}"#, JSONError(.unexpectedEnd, path: "/@unknown", offset: 1)),
     ])
@@ -57,7 +61,9 @@ struct ProtobufTests {
 
   @Test("null is an absent field, and a zero without presence is not written")
   func absent() throws {
-    let value: JSONValue = ["i32": nil, "i64": 0, "text": "", "flag": false, "color": "red", "numbers": [], "byText": [:]]
+    let value: JSONValue = [
+      "i32": nil, "i64": 0, "text": "", "flag": false, "color": "red", "numbers": [], "byText": [:],
+    ]
     #expect(try Self.schema.encode("All", value) == [])
   }
 
@@ -151,20 +157,34 @@ struct ProtobufTableTests {
       (#"{"messages":{}}"#, JSONError(.missing, path: "/syntax")),
       (#"{"syntax":"proto4","messages":{}}"#, JSONError(.protobuf(.table("proto2 or proto3")), path: "/syntax")),
       (#"{"syntax":"proto3","messages":{},"extra":1}"#, JSONError(.unknownMember, path: "/extra")),
-      (#"{"syntax":"proto3","messages":{"A":[{"name":"x","number":0,"type":"bool"}]}}"#,
-        JSONError(.outOfRange, path: "/messages/A/0/number")),
-      (#"{"syntax":"proto3","messages":{"A":[{"name":"x","number":1,"type":"int"}]}}"#,
-        JSONError(.protobuf(.table("no type of this name, or none with this form")), path: "/messages/A/0/type")),
-      (#"{"syntax":"proto3","messages":{"A":[{"name":"x","number":1,"type":"message","of":"B"}]}}"#,
-        JSONError(.protobuf(.table("no message of this name")), path: "/messages/A/0/of")),
-      (#"{"syntax":"proto3","messages":{"A":[{"name":"x","number":1,"type":"bool"},{"name":"y","number":1,"type":"bool"}]}}"#,
-        JSONError(.protobuf(.table("the message has this number already")), path: "/messages/A/1/number")),
-      (#"{"syntax":"proto3","messages":{"A":[{"name":"x","number":1,"type":"bool","lable":"repeated"}]}}"#,
-        JSONError(.unknownMember, path: "/messages/A/0/lable")),
-      (#"{"syntax":"proto3","messages":{"A":[{"name":"@unknown","number":1,"type":"bool"}]}}"#,
-        JSONError(.protobuf(.table("a reserved name")), path: "/messages/A/0/name")),
-      (#"{"syntax":"proto3","messages":{"A":[{"name":"x","number":1,"type":"map","key":"bytes","value":{"type":"bool"}}]}}"#,
-        JSONError(.protobuf(.table("an integer type, bool or string")), path: "/messages/A/0/key")),
+      (
+        #"{"syntax":"proto3","messages":{"A":[{"name":"x","number":0,"type":"bool"}]}}"#,
+        JSONError(.outOfRange, path: "/messages/A/0/number")
+      ),
+      (
+        #"{"syntax":"proto3","messages":{"A":[{"name":"x","number":1,"type":"int"}]}}"#,
+        JSONError(.protobuf(.table("no type of this name, or none with this form")), path: "/messages/A/0/type")
+      ),
+      (
+        #"{"syntax":"proto3","messages":{"A":[{"name":"x","number":1,"type":"message","of":"B"}]}}"#,
+        JSONError(.protobuf(.table("no message of this name")), path: "/messages/A/0/of")
+      ),
+      (
+        #"{"syntax":"proto3","messages":{"A":[{"name":"x","number":1,"type":"bool"},{"name":"y","number":1,"type":"bool"}]}}"#,
+        JSONError(.protobuf(.table("the message has this number already")), path: "/messages/A/1/number")
+      ),
+      (
+        #"{"syntax":"proto3","messages":{"A":[{"name":"x","number":1,"type":"bool","lable":"repeated"}]}}"#,
+        JSONError(.unknownMember, path: "/messages/A/0/lable")
+      ),
+      (
+        #"{"syntax":"proto3","messages":{"A":[{"name":"@unknown","number":1,"type":"bool"}]}}"#,
+        JSONError(.protobuf(.table("a reserved name")), path: "/messages/A/0/name")
+      ),
+      (
+        #"{"syntax":"proto3","messages":{"A":[{"name":"x","number":1,"type":"map","key":"bytes","value":{"type":"bool"}}]}}"#,
+        JSONError(.protobuf(.table("an integer type, bool or string")), path: "/messages/A/0/key")
+      ),
     ])
   func faults(_ table: String, _ expected: JSONError) {
     #expect(failure { () throws(JSONError) in try ProtobufSchema(table: JSONValue(parsing: table)) } == expected)

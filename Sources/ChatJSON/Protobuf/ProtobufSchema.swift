@@ -66,7 +66,8 @@ public struct ProtobufSchema: Sendable {
 
   enum Scalar: Sendable, Hashable {
     case int32, int64, uint32, uint64, sint32, sint64, fixed32, fixed64, sfixed32, sfixed64, bool, float, double
-    case string(TextForm), bytes(BytesForm)
+    case string(TextForm)
+    case bytes(BytesForm)
   }
 
   enum TextForm: Sendable { case text, json }
@@ -102,7 +103,12 @@ public struct ProtobufOptions: Sendable, Hashable {
 }
 
 enum WireType: UInt8 {
-  case varint = 0, fixed64 = 1, lengthDelimited = 2, startGroup = 3, endGroup = 4, fixed32 = 5
+  case varint = 0
+  case fixed64 = 1
+  case lengthDelimited = 2
+  case startGroup = 3
+  case endGroup = 4
+  case fixed32 = 5
 }
 
 extension ProtobufSchema.Scalar {
