@@ -18,6 +18,14 @@ struct ByteKey: Hashable, Sendable {
     left.utf8.count == right.utf8.count && sameBytes(left, right)
   }
 
+  /// The order of the bytes, a text before those that it begins.
+  static func precedes(_ left: String, _ right: String) -> Bool {
+    let contiguous = left.utf8.withContiguousStorageIfAvailable { one in
+      right.utf8.withContiguousStorageIfAvailable { two in one.lexicographicallyPrecedes(two) }
+    }
+    return (contiguous ?? nil) ?? left.utf8.lexicographicallyPrecedes(right.utf8)
+  }
+
   /// Whether `text` has exactly these bytes. The counts must be equal.
   @inline(__always) static func holds(_ text: String, _ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     text.utf8.withContiguousStorageIfAvailable { same($0, bytes) } ?? text.utf8.elementsEqual(bytes)

@@ -14,7 +14,11 @@ extension JSONValue {
   }
 
   public init(parsing text: String, limits: JSONLimits = JSONLimits()) throws(JSONError) {
-    try self.init(parsing: Array(text.utf8), limits: limits)
+    var text = text
+    let result = text.withUTF8 { buffer in
+      Result { () throws(JSONError) in try JSONValue(parsing: buffer, limits: limits) }
+    }
+    self = try result.get()
   }
 
   /// The shortest form: no white space, members in order, only what must be escaped is escaped.
@@ -60,7 +64,7 @@ extension JSONWriter {
       endArray()
     case .object(let object):
       beginObject()
-      for member in object.storage.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
+      for member in object.storage.sorted(by: { ByteKey.precedes($0.key, $1.key) }) {
         key(member.key)
         writeCanonical(member.value)
       }

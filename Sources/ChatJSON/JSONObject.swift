@@ -18,7 +18,11 @@ public struct JSONObject: Sendable {
   public init() { storage = [] }
 
   /// Later members win over earlier ones with the same key, at the earlier one's place.
-  public init(_ members: some Sequence<Member>) {
+  public init(_ members: [Member]) { self.init(sequence: members) }
+
+  public init(_ members: some Sequence<Member>) { self.init(sequence: members) }
+
+  private init(sequence members: some Sequence<Member>) {
     self.init()
     storage.reserveCapacity(members.underestimatedCount)
     for member in members { self[member.key] = member.value }

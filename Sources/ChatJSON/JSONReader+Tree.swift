@@ -1,7 +1,8 @@
 extension JSONReader {
   /// Reads any value as a tree. Iterative: nesting costs heap, never stack.
   public mutating func readValue() throws(JSONError) -> JSONValue {
-    var builder = TreeBuilder(depthLimit: max(0, min(limits.depth, JSONLimits.deepestTree) - depth))
+    // `depth` is at most `limits.depth`, and below zero only after wrong use.
+    var builder = TreeBuilder(depthLimit: max(0, min(limits.depth - max(0, depth), JSONLimits.deepestTree)))
     atStart = false
     while true {
       // A value is due here; an opening bracket leads to the next one.

@@ -63,5 +63,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
   public init(dictionaryLiteral elements: (String, JSONValue)...) {
     self = .object(JSONObject(elements.map { (key: $0.0, value: $0.1) }))
   }
+  /// `nil` is null where a `JSONValue` is wanted. Beware of `condition ? value : nil` with a `value` that is no
+  /// optional: that is null too, and not "no value".
   public init(nilLiteral: ()) { self = .null }
 }
