@@ -115,7 +115,7 @@ extension JSONObject {
 enum OpenIMImportRules {
   private static let picture = ["type", "width", "height", "url"]
   private static let needed: [Int64: [String]] = [
-    101: [], 102: ["sourcePicture", "bigPicture", "snapshotPicture"], 103: ["sourceUrl", "duration"],
+    101: ["content"], 102: ["sourcePicture", "bigPicture", "snapshotPicture"], 103: ["sourceUrl", "duration"],
     104: [
       "videoUrl", "videoType", "videoSize", "duration", "snapshotUrl", "snapshotWidth", "snapshotHeight",
     ],

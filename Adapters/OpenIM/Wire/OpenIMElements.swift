@@ -39,8 +39,11 @@ public enum OpenIMElements {
     _ content: MessageContent, mentions: Mentions, replyTo: Reply?, form: Form
   ) -> Encoded {
     switch content {
-    case .text(let text): return textual(text, mentions, replyTo)
-    case .markdown(let text): return Encoded(OpenIMContentType.markdown, ["content": .string(text)])
+    // The import refuses an empty text; the true one stands in `ex` then.
+    case .text(let text): return textual(form == .import && text.isEmpty ? " " : text, mentions, replyTo)
+    case .markdown(let text):
+      return Encoded(
+        OpenIMContentType.markdown, ["content": .string(form == .import && text.isEmpty ? " " : text)])
     case .image(let attachment): return picture(attachment, form)
     case .audio(let attachment): return voice(attachment, form)
     case .video(let attachment): return video(attachment, form)

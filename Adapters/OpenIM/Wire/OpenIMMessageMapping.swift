@@ -121,7 +121,7 @@ public struct OpenIMOutgoing: Sendable, Hashable {
 
   /// The most frequent kind of message, which is written as it is.
   private static func isPlain(_ message: Message, sender: String) -> Bool {
-    guard case .text = message.content, message.mentions.isEmpty, message.replyTo == nil else { return false }
+    guard case .text(let text) = message.content, !text.isEmpty, message.mentions.isEmpty, message.replyTo == nil else { return false }
     return message.threadParent == nil && message.customType == nil && message.reactions.isEmpty
       && message.editedAt == nil && message.sender?.rawValue.utf8.elementsEqual(sender.utf8) == true
   }

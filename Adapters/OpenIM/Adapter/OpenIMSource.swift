@@ -1,0 +1,349 @@
+import ChatInterchange
+import ChatJSON
+import ChatTransport
+import OpenIMWire
+import UnifiedChat
+
+/// Reads a whole server as its admin.
+///
+/// Users and groups come by pages; single chats by the conversation lists of the users; messages by sequence number
+/// through a member of each conversation, whose own deletions hide from the reading (they are reported). Lists are
+/// numbered pages at the vendor, so a reading wants a server that is not being filled at the same time; messages do
+/// not mind.
+public actor OpenIMSource: ChatSource {
+  public nonisolated let vendor: VendorName = "openim"
+  public nonisolated var capabilities: CapabilitySet { OpenIMCapabilities.native }
+
+  let admin: OpenIMAdmin
+  let clock: any ChatClock
+  /// Through whom a conversation is read.
+  private var readers: [ChannelID: String] = [:]
+  private var pairs: [ChannelID: [String]] = [:]
+
+  static let userPage = 200
+  static let groupPage = 100
+  static let memberPage = 100
+  static let messagePage: Int64 = 500
+  static let width = 8
+
+  init(admin: OpenIMAdmin, clock: any ChatClock) {
+    self.admin = admin
+    self.clock = clock
+  }
+
+  public init(
+    profile: Profile, environment: AdapterEnvironment, transports: Transports
+  ) throws(ChatError) {
+    self.init(
+      admin: try OpenIMAdmin(profile: profile, environment: environment, http: transports.http),
+      clock: environment.clock)
+  }
+
+  func call(_ path: String, _ body: JSONValue) async throws(ChatError) -> JSONValue {
+    try await admin.call(path, body, for: .readSource)
+  }
+
+  public func check() async throws(ChatError) -> SourceCheck {
+    let page = OpenIMAdmin.page(1, size: 1)
+    let users = try await call("/user/get_users", ["pagination": page])
+    let groups = try await call("/group/get_groups", ["pagination": page])
+    return SourceCheck(
+      users: users["total"]?.int.flatMap { Int(exactly: $0) },
+      channels: groups["total"]?.int.flatMap { Int(exactly: $0) },
+      notes: ["channels counts the groups; single chats are found by reading the users' lists"])
+  }
+
+  // MARK: Users
+
+  public func users(after cursor: Cursor?) async throws(ChatError) -> SourcePage<UserRecord> {
+    let number = try pageNumber(cursor, prefix: "")
+    let (users, isLast) = try await userPage(number, size: Self.userPage)
+    let records = users.compactMap { Self.userRecord($0) }
+    return SourcePage(items: records, next: isLast ? nil : Cursor(String(number + 1)))
+  }
+
+  /// - Throws: `.invalidArgument` for a cursor that is not ours.
+  private func pageNumber(_ cursor: Cursor?, prefix: String) throws(ChatError) -> Int {
+    guard let cursor else { return 1 }
+    guard cursor.rawValue.hasPrefix(prefix), let number = Int(cursor.rawValue.dropFirst(prefix.count)), number >= 1
+    else { throw ChatError(.invalidArgument(field: "cursor"), operation: .readSource) }
+    return number
+  }
+
+  private func userPage(_ number: Int, size: Int) async throws(ChatError) -> (users: [JSONValue], isLast: Bool) {
+    let data = try await call("/user/get_users", ["pagination": OpenIMAdmin.page(number, size: size)])
+    let users = data["users"]?.array ?? []
+    let total = data["total"]?.int ?? 0
+    return (users, users.isEmpty || Int64(number) * Int64(size) >= total)
+  }
+
+  static func userRecord(_ json: JSONValue) -> UserRecord? {
+    guard let id = json["userID"]?.string, (json["appMangerLevel"]?.int ?? 0) < 2 else { return nil }
+    let extra = OpenIMExtra(json["ex"]?.string ?? "")
+    var user = User(
+      id: UserID(id), name: json["nickname"]?.nonEmptyString, avatarURL: json["faceURL"]?.nonEmptyString,
+      customData: extra.customData)
+    if let name = extra.kept["name"]?.string { user.name = name }
+    if let avatar = extra.kept["avatarURL"]?.string { user.avatarURL = avatar }
+    return UserRecord(
+      user: user, isPlaceholder: extra.kept["placeholder"]?.bool ?? false, origin: extra.origin,
+      raw: extra.origin == nil ? JSONText(unchecked: json.text()) : nil)
+  }
+
+  // MARK: Channels
+
+  /// First the groups, then the single chats of one page of users after another.
+  public func channels(after cursor: Cursor?) async throws(ChatError) -> SourcePage<ChannelRecord> {
+    if let cursor, cursor.rawValue.hasPrefix("u") {
+      return try await singleChats(page: try pageNumber(cursor, prefix: "u"))
+    }
+    let number = try pageNumber(cursor, prefix: "g")
+    let data = try await call("/group/get_groups", ["pagination": OpenIMAdmin.page(number, size: Self.groupPage)])
+    let groups = (data["groups"]?.array ?? []).compactMap { $0["groupInfo"] }
+    let isLast = groups.isEmpty || Int64(number) * Int64(Self.groupPage) >= data["total"]?.int ?? 0
+    return SourcePage(
+      items: groups.compactMap { Self.channelRecord(group: $0) },
+      next: Cursor(isLast ? "u1" : "g\(number + 1)"))
+  }
+
+  static func channelRecord(group json: JSONValue) -> ChannelRecord? {
+    guard let id = json["groupID"]?.string else { return nil }
+    let extra = OpenIMExtra(json["ex"]?.string ?? "")
+    var channel = Channel(
+      id: ChannelID(OpenIMConversationID.group(id)), kind: .group, name: json["groupName"]?.nonEmptyString,
+      coverURL: json["faceURL"]?.nonEmptyString)
+    channel.isFrozen = json["status"]?.int == 3
+    channel.createdAt = json["createTime"]?.int.map { Timestamp(milliseconds: $0) }
+    channel.createdBy = json["creatorUserID"]?.nonEmptyString.map { UserID($0) }
+    OpenIMKeeping.restore(extra, to: &channel)
+    return ChannelRecord(
+      channel: channel, origin: extra.origin,
+      raw: extra.origin == nil ? JSONText(unchecked: json.text()) : nil)
+  }
+
+  private func singleChats(page number: Int) async throws(ChatError) -> SourcePage<ChannelRecord> {
+    let (users, isLast) = try await userPage(number, size: Self.userPage)
+    let ids = users.compactMap { $0["userID"]?.string }
+    let admin = admin
+    let lists = try await concurrently(ids, width: Self.width) { (id) async throws(ChatError) in
+      try await admin.call("/conversation/get_all_conversations", ["ownerUserID": .string(id)], for: .readSource)
+    }
+    var records: [ChannelRecord] = []
+    for (id, list) in zip(ids, lists) {
+      for json in list["conversations"]?.array ?? [] {
+        if let record = Self.channelRecord(single: json, owner: id) { records.append(record) }
+      }
+    }
+    return SourcePage(items: records, next: isLast ? nil : Cursor("u\(number + 1)"))
+  }
+
+  /// Both users list a chat; it is taken from the one whose id comes first.
+  static func channelRecord(single json: JSONValue, owner: String) -> ChannelRecord? {
+    guard json["conversationType"]?.int == OpenIMSessionType.single, let id = json["conversationID"]?.string,
+      let peer = json["userID"]?.string, !peer.utf8.lexicographicallyPrecedes(owner.utf8)
+    else { return nil }
+    let extra = OpenIMExtra(json["ex"]?.string ?? "")
+    var channel = Channel(id: ChannelID(id), kind: .direct)
+    // The app's own text there is one user's, not the channel's.
+    if extra.origin != nil { OpenIMKeeping.restore(extra, to: &channel) }
+    return ChannelRecord(
+      channel: channel, origin: extra.origin,
+      raw: extra.origin == nil ? JSONText(unchecked: json.text()) : nil)
+  }
+
+  // MARK: Members
+
+  public func members(of channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MemberRecord> {
+    guard let group = OpenIMConversationID.groupID(of: channel.rawValue) else {
+      return SourcePage(items: try await pairMembers(channel), next: nil)
+    }
+    let number = try pageNumber(cursor, prefix: "")
+    let data = try await call(
+      "/group/get_group_member_list",
+      [
+        "groupID": .string(group), "filter": 0, "keyword": "",
+        "pagination": OpenIMAdmin.page(number, size: Self.memberPage),
+      ])
+    let list = data["members"]?.array ?? []
+    let now = clock.now
+    let importer = admin.userID
+    // An imported group without an owner is owned by the importing admin, who is no member of it for us.
+    let found = list.compactMap { Self.member($0, now: now) }.filter { member, isImport in
+      !(isImport && member.user.id == UserID(importer))
+    }
+    let members = try await withReadMarks(found.map(\.0), in: channel)
+    let isLast = list.isEmpty || Int64(number) * Int64(Self.memberPage) >= data["total"]?.int ?? 0
+    return SourcePage(
+      items: members.map { MemberRecord(channel: channel, member: $0) },
+      next: isLast ? nil : Cursor(String(number + 1)))
+  }
+
+  private static func member(_ json: JSONValue, now: Timestamp) -> (Member, isImport: Bool)? {
+    guard let id = json["userID"]?.string else { return nil }
+    var member = Member(user: User(id: UserID(id), name: json["nickname"]?.nonEmptyString))
+    member.role = OpenIMMapping.role(json["roleLevel"]?.int)
+    member.joinedAt = json["joinTime"]?.int.map { Timestamp(milliseconds: $0) }
+    if let end = json["muteEndTime"]?.int, end > now.milliseconds {
+      member.isMuted = true
+      member.mutedUntil = Timestamp(milliseconds: end)
+    }
+    let extra = OpenIMExtra(json["ex"]?.string ?? "")
+    OpenIMKeeping.restore(extra.kept, to: &member)
+    return (member, extra.kept["importer"]?.bool == true)
+  }
+
+  private func withReadMarks(_ members: [Member], in channel: ChannelID) async throws(ChatError) -> [Member] {
+    let admin = admin
+    return try await concurrently(members, width: Self.width) { (member) async throws(ChatError) in
+      var member = member
+      let data = try await admin.call(
+        "/msg/get_conversations_has_read_and_max_seq",
+        ["userID": .string(member.user.id.rawValue), "conversationIDs": [.string(channel.rawValue)]],
+        for: .readSource)
+      let read = data["seqs"]?[channel.rawValue]?["hasReadSeq"]?.int ?? 0
+      member.readPosition = read > 0 ? MessagePosition(sequence: read) : nil
+      return member
+    }
+  }
+
+  private func pairMembers(_ channel: ChannelID) async throws(ChatError) -> [MemberRecord] {
+    let pair = try await pair(of: channel)
+    let record = try await call(
+      "/conversation/get_conversation",
+      ["ownerUserID": .string(pair[0]), "conversationID": .string(channel.rawValue)])
+    let kept = OpenIMExtra(record["conversation"]?["ex"]?.string ?? "").kept["members"]?.object ?? [:]
+    let members = pair.map { id in
+      var member = Member(user: User(id: UserID(id)))
+      OpenIMKeeping.restore(kept[id]?.object ?? [:], to: &member)
+      return member
+    }
+    return try await withReadMarks(members, in: channel).map { MemberRecord(channel: channel, member: $0) }
+  }
+
+  /// The two users of a single chat: the id alone is ambiguous, so those are taken of whom the first has the chat.
+  private func pair(of channel: ChannelID) async throws(ChatError) -> [String] {
+    if let known = pairs[channel] { return known }
+    for (one, two) in OpenIMConversationID.possiblePairs(of: channel.rawValue) {
+      let data: JSONValue
+      do {
+        data = try await call(
+          "/conversation/get_conversation",
+          ["ownerUserID": .string(one), "conversationID": .string(channel.rawValue)])
+      } catch {
+        guard error.kind == .notFound else { throw error }
+        continue
+      }
+      guard data["conversation"]?["userID"]?.string?.utf8.elementsEqual(two.utf8) == true else { continue }
+      pairs[channel] = [one, two]
+      return [one, two]
+    }
+    throw ChatError(.notFound, operation: .readSource, detail: "nobody has this conversation")
+  }
+
+  // MARK: Messages
+
+  public func messages(
+    in channel: ChannelID, after cursor: Cursor?
+  ) async throws(ChatError) -> SourcePage<MessageRecord> {
+    let page = try await pull(channel, after: cursor)
+    var result = SourcePage<MessageRecord>(items: [], next: page.next)
+    for data in page.messages {
+      if data.isPlaceholder {
+        // A hole has no id; a message that the reader deleted has one.
+        guard !data.serverMsgID.isEmpty else { continue }
+        result.unreadable.append(
+          UnreadableRecord(
+            kind: "message", id: data.serverMsgID, channel: channel,
+            reason: "deleted by the member through whom the channel is read"))
+      } else if let message = data.message(in: channel.rawValue) {
+        let origin = data.origin
+        result.items.append(
+          MessageRecord(
+            message: message, origin: origin,
+            raw: origin == nil ? JSONText(unchecked: data.restJSON.text()) : nil))
+      }
+    }
+    return result
+  }
+
+  struct Pulled {
+    var messages: [OpenIMMessageData]
+    var next: Cursor?
+  }
+
+  /// One window of numbers.
+  func pull(_ channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> Pulled {
+    var after: Int64 = 0
+    if let cursor {
+      guard let seq = Int64(cursor.rawValue), seq >= 0, seq < .max - Self.messagePage else {
+        throw ChatError(.invalidArgument(field: "cursor"), operation: .readSource)
+      }
+      after = seq
+    }
+    guard let reader = try await reader(of: channel) else { return Pulled(messages: [], next: nil) }
+    let end = after + Self.messagePage
+    let data = try await call(
+      "/msg/pull_msg_by_seq",
+      [
+        "userID": .string(reader), "order": 0,
+        "seqRanges": [
+          [
+            "conversationID": .string(channel.rawValue), "begin": .int(after + 1), "end": .int(end),
+            "num": .int(Self.messagePage),
+          ]
+        ],
+      ])
+    if let entry = data["msgs"]?[channel.rawValue] {
+      let messages = (entry["Msgs"]?.array ?? []).map { OpenIMMessageData(json: $0) }
+      return Pulled(messages: messages, next: entry["isEnd"]?.bool == true ? nil : Cursor(String(end)))
+    }
+    // Nothing visible there: the end, or a stretch that the reader has cleared.
+    let seqs = try await call(
+      "/msg/get_conversations_has_read_and_max_seq",
+      ["userID": .string(reader), "conversationIDs": [.string(channel.rawValue)]])
+    let last = seqs["seqs"]?[channel.rawValue]?["maxSeq"]?.int ?? 0
+    return Pulled(messages: [], next: end < last ? Cursor(String(end)) : nil)
+  }
+
+  /// A member who has the conversation; nil when nobody has, so that there are no messages.
+  private func reader(of channel: ChannelID) async throws(ChatError) -> String? {
+    if let known = readers[channel] { return known }
+    var candidates: [String]
+    if let group = OpenIMConversationID.groupID(of: channel.rawValue) {
+      let data = try await call(
+        "/group/get_group_member_list",
+        ["groupID": .string(group), "filter": 0, "keyword": "", "pagination": OpenIMAdmin.page(1, size: 3)])
+      candidates = (data["members"]?.array ?? []).compactMap { $0["userID"]?.string }
+    } else {
+      candidates = try await pair(of: channel)
+    }
+    if candidates.contains(admin.userID) { candidates = [admin.userID] }
+    for candidate in candidates {
+      let data = try await call(
+        "/conversation/get_conversations",
+        ["ownerUserID": .string(candidate), "conversationIDs": [.string(channel.rawValue)]])
+      guard data["conversations"]?.array?.isEmpty == false else { continue }
+      readers[channel] = candidate
+      return candidate
+    }
+    return nil
+  }
+
+  public func download(
+    _ attachment: Attachment, to sink: @escaping @Sendable ([UInt8]) async throws(ChatError) -> Void
+  ) async throws(ChatError) {
+    guard let url = attachment.url else { throw ChatError(.notFound, operation: .download) }
+    let bytes = try await admin.rest.download(url, limit: .max, for: .download)
+    for start in stride(from: 0, to: bytes.count, by: 1 << 20) {
+      try await sink(Array(bytes[start..<min(bytes.count, start + 1 << 20)]))
+    }
+  }
+}
+
+extension JSONValue {
+  /// nil for "", as the vendor writes what is not there.
+  var nonEmptyString: String? {
+    guard let string, !string.isEmpty else { return nil }
+    return string
+  }
+}

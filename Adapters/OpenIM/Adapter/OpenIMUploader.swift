@@ -1,0 +1,145 @@
+import ChatCrypto
+import ChatJSON
+import ChatTransport
+import OpenIMWire
+import UnifiedChat
+
+/// Uploads in parts, as the vendor's client does it (reference §6.7). Bytes that the store has already, under
+/// whatever name, are not sent again.
+struct OpenIMUploader: Sendable {
+  let rest: OpenIMRESTClient
+  let call: @Sendable (_ path: String, _ body: JSONValue) async throws(ChatError) -> JSONValue
+
+  init(
+    rest: OpenIMRESTClient,
+    call: @escaping @Sendable (_ path: String, _ body: JSONValue) async throws(ChatError) -> JSONValue
+  ) {
+    self.rest = rest
+    self.call = call
+  }
+
+  /// The characters that names in URLs carry without trouble.
+  static func safeName(_ name: String) -> String {
+    let safe = String(
+      String.UnicodeScalarView(
+        name.unicodeScalars.map { scalar in
+          scalar.isASCII && !scalar.properties.isAlphabetic && scalar.properties.numericType == nil
+            && !["-", "_", "."].contains(scalar) ? "_" : scalar
+        }))
+    return safe.isEmpty || safe == "." || safe == ".." ? "file" : safe
+  }
+
+  /// The URL under which `bytes` can be read. An empty file is refused by the vendor.
+  func upload(
+    _ bytes: [UInt8], name: String, mimeType: String, cause: String,
+    progress: (@Sendable (_ sent: Int64, _ total: Int64) -> Void)?
+  ) async throws(ChatError) -> String {
+    guard !bytes.isEmpty else {
+      throw ChatError(.invalidArgument(field: "attachment"), operation: .upload, detail: "the store takes no empty file")
+    }
+    let partSize = try await partSize(for: bytes.count)
+    let digests = OpenIMUpload.partDigests(of: bytes, partSize: partSize)
+    let data = try await call(
+      "/object/initiate_multipart_upload",
+      [
+        "hash": .string(OpenIMUpload.hash(ofParts: digests)), "size": JSONValue(bytes.count),
+        "partSize": JSONValue(partSize), "maxParts": JSONValue(min(20, digests.count)), "cause": .string(cause),
+        "name": .string(name), "contentType": .string(mimeType),
+      ])
+    guard let upload = data["upload"], let id = upload["uploadID"]?.string else {
+      guard let url = data["url"]?.nonEmptyString else { throw Self.unexpected }
+      progress?(Int64(bytes.count), Int64(bytes.count))
+      return url
+    }
+    try await putParts(bytes, partSize: partSize, count: digests.count, id: id, upload["sign"] ?? .null, progress)
+    let done = try await call(
+      "/object/complete_multipart_upload",
+      [
+        "uploadID": .string(id), "parts": .array(digests.map { .string($0) }), "name": .string(name),
+        "contentType": .string(mimeType), "cause": .string(cause),
+      ])
+    guard let url = done["url"]?.nonEmptyString else { throw Self.unexpected }
+    return url
+  }
+
+  private static let unexpected = ChatError(
+    .protocolViolation, operation: .upload, detail: "the object store's answer names neither URL nor upload")
+
+  private func partSize(for size: Int) async throws(ChatError) -> Int {
+    let limits = try await call("/object/part_limit", [:])
+    guard let least = limits["minPartSize"]?.int.flatMap({ Int(exactly: $0) }), least > 0,
+      let most = limits["maxNumSize"]?.int.flatMap({ Int(exactly: $0) }), most > 0
+    else { throw Self.unexpected }
+    let (whole, overflow) = least.multipliedReportingOverflow(by: most)
+    return overflow || size <= whole ? least : (size - 1) / most + 1
+  }
+
+  /// Signatures come for twenty parts at most; the others are asked for as their turn comes.
+  private func putParts(
+    _ bytes: [UInt8], partSize: Int, count: Int, id: String, _ firstSign: JSONValue,
+    _ progress: (@Sendable (Int64, Int64) -> Void)?
+  ) async throws(ChatError) {
+    var sign = firstSign
+    let total = Int64(bytes.count)
+    for number in 1...count {
+      var part = Self.part(number, in: sign)
+      if part == nil {
+        let numbers = (number...min(count, number + 19)).map { JSONValue($0) }
+        sign = try await call("/object/auth_sign", ["uploadID": .string(id), "partNumbers": .array(numbers)])
+        part = Self.part(number, in: sign)
+      }
+      guard let part else { throw Self.unexpected }
+      let start = (number - 1) * partSize
+      let piece = Array(bytes[start..<min(bytes.count, start + partSize)])
+      try await put(piece, to: part, sign)
+      progress?(Int64(start + piece.count), total)
+    }
+  }
+
+  private static func part(_ number: Int, in sign: JSONValue) -> JSONValue? {
+    sign["parts"]?.array?.first { $0["partNumber"]?.int == Int64(number) }
+  }
+
+  private func put(_ bytes: [UInt8], to part: JSONValue, _ sign: JSONValue) async throws(ChatError) {
+    guard let base = part["url"]?.nonEmptyString ?? sign["url"]?.nonEmptyString else { throw Self.unexpected }
+    let query = Self.pairs(sign["query"]) + Self.pairs(part["query"])
+    var request = HTTPRequest("PUT", base + Self.joined(query, to: base), body: bytes, timeout: rest.timeout * 6)
+    for (name, value) in Self.pairs(sign["header"]) + Self.pairs(part["header"]) { request.headers[name] = value }
+    let response: HTTPResponse
+    do { response = try await rest.http.send(request) } catch { throw ChatError(error, for: .upload) }
+    guard (200..<400).contains(response.status) else {
+      throw ChatError(
+        .server, operation: .upload, retry: .after(.seconds(1)),
+        vendor: ChatError.VendorFault(vendor: "openim", httpStatus: response.status), detail: "the store refused a part")
+    }
+  }
+
+  private static func pairs(_ list: JSONValue?) -> [(String, String)] {
+    (list?.array ?? []).flatMap { item in
+      (item["values"]?.array ?? []).compactMap(\.string).map { (item["key"]?.string ?? "", $0) }
+    }
+  }
+
+  private static func joined(_ query: [(String, String)], to base: String) -> String {
+    guard !query.isEmpty else { return "" }
+    let text = query.map { "\(OpenIMQuery.escape($0))=\(OpenIMQuery.escape($1))" }.joined(separator: "&")
+    return (base.contains("?") ? "&" : "?") + text
+  }
+}
+
+enum OpenIMQuery {
+  /// Everything but the unreserved characters of RFC 3986.
+  static func escape(_ text: String) -> String {
+    var escaped = ""
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+        UInt8(ascii: "~"):
+        escaped.unicodeScalars.append(Unicode.Scalar(byte))
+      default: escaped += "%" + Hex.encode([byte]).uppercased()
+      }
+    }
+    return escaped
+  }
+}
