@@ -36,10 +36,14 @@ public struct HTTPRequest: Sendable, Hashable {
   public var timeout: Duration
   /// Bytes of the answer's body, decoded, at most; a longer one is `.tooLarge`.
   public var maxResponseSize: Int
+  /// Whether doing this twice is the same as doing it once, for example because it carries an idempotency key.
+  /// Nil leaves it to the method.
+  public var mayRepeat: Bool?
 
   public init(
     _ method: String, _ url: String, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = [],
-    timeout: Duration = .seconds(30), maxResponseSize: Int = 256 << 20
+    timeout: Duration = .seconds(30), maxResponseSize: Int = 256 << 20,
+    mayRepeat: Bool? = nil
   ) {
     self.method = method
     self.url = url
@@ -47,7 +51,13 @@ public struct HTTPRequest: Sendable, Hashable {
     self.body = body
     self.timeout = timeout
     self.maxResponseSize = maxResponseSize
+    self.mayRepeat = mayRepeat
   }
+}
+
+extension HTTPRequest {
+  /// Whether the method promises to change nothing (RFC 9110 §9.2.1).
+  var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE"].contains(method) }
 }
 
 public struct HTTPResponse: Sendable, Hashable {
@@ -117,7 +127,11 @@ public struct TransportError: Error, Sendable, Hashable, CustomStringConvertible
 
   public var description: String {
     let name: String
-    if case .upgradeRefused(let response) = kind { name = "upgrade refused, HTTP \(response.status)" } else { name = "\(kind)" }
+    if case .upgradeRefused(let response) = kind {
+      name = "upgrade refused, HTTP \(response.status)"
+    } else {
+      name = "\(kind)"
+    }
     return [name, peer, detail].filter { !$0.isEmpty }.joined(separator: ": ")
   }
 }

@@ -216,11 +216,6 @@
     }
   }
 
-  extension HTTPRequest {
-    /// Whether the method promises to change nothing (RFC 9110 §9.2.1).
-    var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE"].contains(method) }
-  }
-
   extension UnsafeRawBufferPointer {
     /// Without the white space at both ends.
     fileprivate var trimmed: Slice<UnsafeRawBufferPointer> {
@@ -228,15 +223,6 @@
       let start = firstIndex { !isBlank($0) } ?? endIndex
       let end = lastIndex { !isBlank($0) }.map { $0 + 1 } ?? start
       return self[start..<end]
-    }
-  }
-
-  extension Duration {
-    /// At least one, since libcurl takes zero for "no limit".
-    var wholeMilliseconds: Int {
-      let (seconds, attoseconds) = components
-      let limited = min(max(seconds, 0), 1 << 40)
-      return max(1, Int(limited) * 1000 + Int(max(0, attoseconds) / 1_000_000_000_000_000))
     }
   }
 
