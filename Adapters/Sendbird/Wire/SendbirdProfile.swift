@@ -4,10 +4,7 @@ import UnifiedChat
 public enum SendbirdProfile {
   public static let rules = ProfileRules(
     needsAppID: true,
-    options: [
-      "superGroupThreshold": "members above which an imported channel becomes a super group (default 100)",
-      "rewindReadMarks": "imported history counts as unread until a read mark says otherwise (default true)",
-    ])
+    options: ["superGroupThreshold": "members above which an imported channel becomes a super group (default 100)"])
 
   /// Without a trailing slash: REST lives under `/v3` of it.
   public static func apiHost(_ profile: Profile) -> String {

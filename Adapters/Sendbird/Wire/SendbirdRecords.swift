@@ -216,7 +216,8 @@ extension SendbirdMapping {
       (member.joinedAt, member.deliveredPosition) = (nil, nil)
       (member.isMuted, member.mutedUntil) = (false, nil)
     }
-    return try apply(notes.members.object(wire.user.id.rawValue), to: member, channel)
+    // Whoever is a member now is none of those who had left.
+    return try apply(notes.members.object(wire.user.id.rawValue)?.without(["state"]), to: member, channel)
   }
 
   /// Members of whom only the envelope knows: those who left or were banned.

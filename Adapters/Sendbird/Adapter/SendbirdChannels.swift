@@ -1,0 +1,315 @@
+import ChatJSON
+import SendbirdWire
+import UnifiedChat
+
+// Channels and their members.
+extension SendbirdAdapter {
+  private static let view: [(String, Bool)] = [
+    ("show_member", true), ("show_read_receipt", true), ("show_delivery_receipt", true), ("show_metadata", true),
+  ]
+
+  private func viewQuery() -> SendbirdQuery {
+    var query = SendbirdQuery()
+    for (name, value) in Self.view { query.add(name, value) }
+    return query
+  }
+
+  func group(_ id: ChannelID, _ more: String...) -> [String] { ["group_channels", id.rawValue] + more }
+  func open(_ id: ChannelID, _ more: String...) -> [String] { ["open_channels", id.rawValue] + more }
+  /// Group channels and those open ones that were entered have the same paths below their kind.
+  func place(_ id: ChannelID, _ more: String...) -> [String] {
+    [entered.contains(id) ? "open_channels" : "group_channels", id.rawValue] + more
+  }
+
+  func channel(_ json: JSONObject, _ operation: ChatError.Operation) throws(ChatError) -> Channel {
+    guard let user, let channel = SendbirdView.channel(json, me: user) else { throw Self.malformed(operation) }
+    operators[channel.id] = Set(
+      json.list("operators").compactMap { $0.object.flatMap(SendbirdUser.init)?.id })
+    return channel
+  }
+
+  // MARK: Create, fetch, list
+
+  public func createChannel(_ draft: ChannelDraft) async throws(ChatError) -> Channel {
+    let me = try session(.createChannel).user
+    var body = JSONObject()
+    body["name"] = .string(draft.name ?? "")
+    body["cover_url"] = draft.coverURL.map { .string($0) }
+    body["data"] = draft.customData.map { .string($0.text) }
+    var others: [UserID] = []
+    for user in draft.members where user != me && !others.contains(user) { others.append(user) }
+    switch draft.kind {
+    case .open:
+      body["operators"] = [.string(me.rawValue)]
+      let json = try await call("POST", ["open_channels"], body: body, .createChannel)
+      return try await join(try channel(json, .createChannel).id)
+    case .direct:
+      guard others.count == 1 else {
+        throw ChatError(.invalidArgument(field: "members"), operation: .createChannel, detail: "a direct channel has two")
+      }
+      body["is_distinct"] = true
+    case .group: body["is_distinct"] = .bool(draft.isDistinct)
+    case .service: throw .unsupported(.channelService, operation: .createChannel)
+    case .temporary: throw .unsupported(.channelTemporary, operation: .createChannel)
+    case .unknown:
+      throw ChatError(.invalidArgument(field: "kind"), operation: .createChannel, detail: "no kind of Sendbird's")
+    }
+    let isSuper = others.count >= SendbirdLimits.groupMembers
+    if isSuper { (body["is_super"], body["is_distinct"]) = (true, false) }
+    let first = others.prefix(SendbirdLimits.inviteBatch - 1)
+    body["user_ids"] = .array(([me] + first).map { .string($0.rawValue) })
+    let created = try channel(try await call("POST", ["group_channels"], body: body, .createChannel), .createChannel)
+    guard others.count > first.count else { return created }
+    try await invite(Array(others.dropFirst(first.count)), to: created.id)
+    return try await channel(created.id)
+  }
+
+  public func channel(_ id: ChannelID) async throws(ChatError) -> Channel {
+    if !entered.contains(id) {
+      do { return try channel(try await call("GET", group(id), query: viewQuery(), .fetchChannel), .fetchChannel) } catch {
+        guard error.kind == .notFound else { throw error }
+      }
+    }
+    return try openView(try await call("GET", open(id), query: viewQuery(), .fetchChannel), .fetchChannel)
+  }
+
+  private func openView(_ json: JSONObject, _ operation: ChatError.Operation) throws(ChatError) -> Channel {
+    var channel = try channel(json, operation)
+    if entered.contains(channel.id) { channel.myState = .joined }
+    return channel
+  }
+
+  public func channels(_ query: ChannelQuery, page: PageToken?) async throws(ChatError) -> Page<Channel> {
+    if query.kinds == [.open] { return try await enteredChannels(query) }
+    let me = try session(.listChannels).user.rawValue
+    var found: [Channel] = []
+    var token = page?.rawValue ?? ""
+    while true {
+      let wanted = min(SendbirdLimits.page, query.limit - found.count)
+      let json = try await call(
+        "GET", ["users", me, "my_group_channels"], query: listQuery(query, token: token, limit: max(1, wanted)),
+        .listChannels)
+      for item in json.list("channels") {
+        guard let object = item.object else { throw Self.malformed(.listChannels) }
+        let channel = try channel(object, .listChannels)
+        if query.kinds?.contains(channel.kind) ?? true { found.append(channel) }
+      }
+      token = json.text("next") ?? ""
+      if token.isEmpty || found.count >= query.limit { break }
+    }
+    return Page(items: found, next: token.isEmpty ? nil : PageToken(token))
+  }
+
+  private func listQuery(_ query: ChannelQuery, token: String, limit: Int) -> SendbirdQuery {
+    var wire = SendbirdQuery()
+    wire.add("token", token)
+    wire.add("limit", Int64(limit))
+    switch query.order {
+    case .lastMessage: wire.add("order", "latest_last_message")
+    case .name: wire.add("order", "channel_name_alphabetical")
+    case .created: wire.add("order", "chronological")
+    }
+    for (name, value) in Self.view { wire.add(name, value) }
+    wire.add("show_empty", true)
+    wire.add("show_frozen", true)
+    wire.add("member_state_filter", "all")
+    wire.add("hidden_mode", query.includesHidden ? "all" : "unhidden_only")
+    if query.unreadOnly { wire.add("unread_filter", "unread_message") }
+    if let part = query.nameContains { wire.add("name_contains", part) }
+    if let members = query.members, !members.isEmpty {
+      wire.add("members_include_in", list: members.sorted().map(\.rawValue))
+      wire.add("query_type", "AND")
+    }
+    if query.kinds == [.direct] { wire.add("distinct_mode", "distinct") }
+    return wire
+  }
+
+  /// Open channels are joined by this connection or not at all, so the list is ours.
+  private func enteredChannels(_ query: ChannelQuery) async throws(ChatError) -> Page<Channel> {
+    var found: [Channel] = []
+    for id in entered.sorted() { found.append(try await channel(id)) }
+    if let part = query.nameContains { found = found.filter { $0.name?.contains(part) ?? false } }
+    return Page(items: found, next: nil)
+  }
+
+  // MARK: Change
+
+  public func updateChannel(_ id: ChannelID, _ changes: ChannelChanges) async throws(ChatError) -> Channel {
+    var body = JSONObject()
+    body["name"] = changes.name.map { .string($0) }
+    body["cover_url"] = changes.coverURL.map { .string($0) }
+    body["data"] = changes.customData.map { .string($0.text) }
+    let json = try await call("PUT", place(id), body: body, .updateChannel)
+    return try channel(json, .updateChannel)
+  }
+
+  public func setMetadata(_ values: [String: String?], of id: ChannelID) async throws(ChatError) {
+    let sorted = values.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+    let kept = JSONObject(sorted.compactMap { item in item.value.map { (key: item.key, value: JSONValue.string($0)) } })
+    if !kept.isEmpty {
+      let body: JSONObject = ["metadata": .object(kept), "upsert": true]
+      _ = try await call("PUT", place(id, "metadata"), body: body, .updateChannel)
+    }
+    for (key, value) in sorted where value == nil {
+      _ = try await call("DELETE", place(id, "metadata", key), .updateChannel)
+    }
+  }
+
+  public func deleteChannel(_ id: ChannelID) async throws(ChatError) {
+    _ = try await call("DELETE", place(id), .deleteChannel)
+    entered.remove(id)
+  }
+
+  public func setFrozen(_ isFrozen: Bool, _ id: ChannelID) async throws(ChatError) {
+    _ = try await call("PUT", place(id, "freeze"), body: ["freeze": .bool(isFrozen)], .freeze)
+  }
+
+  public func setHidden(_ isHidden: Bool, _ id: ChannelID) async throws(ChatError) {
+    if isHidden {
+      let body: JSONObject = ["hide_previous_messages": false, "allow_auto_unhide": true]
+      _ = try await call("PUT", group(id, "hide"), body: body, .hideChannel)
+    } else {
+      _ = try await call("DELETE", group(id, "hide"), .hideChannel)
+    }
+  }
+
+  public func setNotificationLevel(_ level: NotificationLevel, of id: ChannelID) async throws(ChatError) {
+    let me = try session(.updateChannel).user.rawValue
+    _ = try await call(
+      "PUT", ["users", me, "push_preference", id.rawValue],
+      body: ["push_trigger_option": .string(SendbirdView.option(level))], .updateChannel)
+  }
+
+  // MARK: Coming and going
+
+  /// Enters an open channel, or joins a public group.
+  public func join(_ id: ChannelID) async throws(ChatError) -> Channel {
+    do throws(ChatError) {
+      _ = try await ask("ENTR", ["channel_url": .string(id.rawValue)], id: newRequestID(), .join)
+      entered.insert(id)
+    } catch {
+      guard error.vendor?.code == "900090" else { throw error }
+      let me = try session(.join).user.rawValue
+      return try channel(try await call("PUT", group(id, "join"), body: ["user_id": .string(me)], .join), .join)
+    }
+    return try await channel(id)
+  }
+
+  public func leave(_ id: ChannelID) async throws(ChatError) {
+    if entered.contains(id) {
+      _ = try await ask("EXIT", ["channel_url": .string(id.rawValue)], id: newRequestID(), .leave)
+      entered.remove(id)
+      return
+    }
+    let me = try session(.leave).user.rawValue
+    _ = try await call("PUT", group(id, "leave"), body: ["user_id": .string(me)], .leave)
+  }
+
+  public func invite(_ users: [UserID], to id: ChannelID) async throws(ChatError) {
+    for start in stride(from: 0, to: users.count, by: SendbirdLimits.inviteBatch) {
+      let part = users[start..<min(users.count, start + SendbirdLimits.inviteBatch)]
+      let body: JSONObject = ["user_ids": .array(part.map { .string($0.rawValue) })]
+      _ = try await call("POST", group(id, "invite"), body: body, .invite)
+    }
+  }
+
+  public func answerInvitation(to id: ChannelID, accept: Bool) async throws(ChatError) {
+    let me = try session(.join).user.rawValue
+    _ = try await call("PUT", group(id, accept ? "accept" : "decline"), body: ["user_id": .string(me)], .join)
+  }
+
+  /// A client of Sendbird has no other way to remove somebody than a ban, which is lifted at once.
+  public func removeMembers(_ users: [UserID], from id: ChannelID) async throws(ChatError) {
+    for user in users {
+      let body: JSONObject = ["user_id": .string(user.rawValue), "description": "removed", "seconds": "1"]
+      _ = try await call("POST", place(id, "ban"), body: body, .removeMember)
+      _ = try await call("DELETE", place(id, "ban", user.rawValue), .removeMember)
+    }
+  }
+
+  public func members(of id: ChannelID, limit: Int, page: PageToken?) async throws(ChatError) -> Page<Member> {
+    var found: [Member] = []
+    var token = page?.rawValue ?? ""
+    while true {
+      var query = SendbirdQuery()
+      query.add("token", token)
+      query.add("limit", Int64(max(1, min(SendbirdLimits.page, limit - found.count))))
+      for (name, value) in Self.view.prefix(3) { query.add(name, value) }
+      query.add("show_member_is_muted", true)
+      query.add("order", "member_nickname_alphabetical")
+      let isOpen = entered.contains(id)
+      let json = try await call("GET", place(id, isOpen ? "participants" : "members"), query: query, .listMembers)
+      found += json.list(isOpen ? "participants" : "members").compactMap { item in
+        item.object.flatMap(SendbirdMember.init).map(SendbirdMapping.member)
+      }
+      token = json.text("next") ?? ""
+      if token.isEmpty || found.count >= limit { break }
+    }
+    return Page(items: found, next: token.isEmpty ? nil : PageToken(token))
+  }
+
+  // MARK: What members may do
+
+  public func setRole(_ role: MemberRole, of user: UserID, in id: ChannelID) async throws(ChatError) {
+    switch role {
+    case .admin:
+      _ = try await call("POST", place(id, "operators"), body: ["operator_ids": [.string(user.rawValue)]], .setRole)
+    case .member:
+      var query = SendbirdQuery()
+      query.add("operator_ids", list: [user.rawValue])
+      _ = try await call("DELETE", place(id, "operators"), query: query, .setRole)
+    case .owner: throw .unsupported(.memberOwnerRole, operation: .setRole)
+    case .unknown:
+      throw ChatError(.invalidArgument(field: "role"), operation: .setRole, detail: "Sendbird knows operators and others")
+    }
+  }
+
+  private static func seconds(_ duration: Duration?) -> Int64 {
+    duration.map { max(1, ($0.wholeMilliseconds &+ 999) / 1000) } ?? -1
+  }
+
+  public func mute(_ user: UserID, in id: ChannelID, for duration: Duration?) async throws(ChatError) {
+    let body: JSONObject = ["user_id": .string(user.rawValue), "seconds": .int(Self.seconds(duration))]
+    _ = try await call("POST", place(id, "mute"), body: body, .mute)
+  }
+
+  public func unmute(_ user: UserID, in id: ChannelID) async throws(ChatError) {
+    _ = try await call("DELETE", place(id, "mute", user.rawValue), .mute)
+  }
+
+  public func ban(_ user: UserID, from id: ChannelID, for duration: Duration?) async throws(ChatError) {
+    let body: JSONObject = ["user_id": .string(user.rawValue), "seconds": .string(String(Self.seconds(duration)))]
+    _ = try await call("POST", place(id, "ban"), body: body, .ban)
+  }
+
+  public func unban(_ user: UserID, from id: ChannelID) async throws(ChatError) {
+    _ = try await call("DELETE", place(id, "ban", user.rawValue), .ban)
+  }
+
+  // MARK: Marks
+
+  /// Sendbird marks up to now. A mark at an older message is held back while newer messages exist: the next mark,
+  /// when they have been seen, says it all.
+  public func markRead(_ id: ChannelID, upTo position: MessagePosition?) async throws(ChatError) {
+    if let position {
+      let newest = try await history(of: id, .newest(1)).messages.last
+      if let newest, let last = newest.position, last > position, newest.sender != user { return }
+    }
+    _ = try await ask("READ", ["channel_url": .string(id.rawValue)], id: newRequestID(), .markRead)
+  }
+
+  public func setTyping(_ isTyping: Bool, in id: ChannelID) async throws(ChatError) {
+    guard state == .connected else { throw ChatError(.network(.offline), operation: .typing, detail: "not connected") }
+    let payload: JSONObject = ["channel_url": .string(id.rawValue), "time": .int(clock.now.milliseconds), "req_id": ""]
+    try await transmit(SendbirdFrame(isTyping ? "TPST" : "TPEN", payload), .typing)
+  }
+
+  public func totalUnread() async throws(ChatError) -> UnreadCount {
+    let me = try session(.unread).user.rawValue
+    var query = SendbirdQuery()
+    query.add("super_mode", "all")
+    let json = try await call("GET", ["users", me, "unread_message_count"], query: query, .unread)
+    guard let count = json.number("unread_count") else { throw Self.malformed(.unread) }
+    return .exact(Int(clamping: count))
+  }
+}

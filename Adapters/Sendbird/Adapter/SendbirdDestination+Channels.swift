@@ -1,0 +1,212 @@
+import ChatInterchange
+import ChatJSON
+import SendbirdWire
+import UnifiedChat
+
+extension SendbirdDestination {
+  public func putChannel(
+    _ channel: ChannelRecord, members: [MemberRecord]
+  ) async throws(ChatError) -> PutOutcome<ChannelID> {
+    let draft = ChannelForm(channel, members, superThreshold: superThreshold)
+    do throws(ChatError) {
+      return try await put(draft, members)
+    } catch {
+      switch error.kind {
+      case .invalidArgument, .notFound, .tooLarge: return .refused(error)
+      default: throw error
+      }
+    }
+  }
+
+  private func put(_ form: ChannelForm, _ members: [MemberRecord]) async throws(ChatError) -> PutOutcome<ChannelID> {
+    do {
+      let created = try await create(form, isDistinct: form.isDistinct)
+      if created.id == form.url { return try await complete(form, members, isFresh: created.isNew) }
+      // The pair has a channel already. One that another original became is that one's; a stranger's is left alone.
+      if form.record.channel.kind == .direct, created.isImported { return .existed(created.id) }
+    } catch {
+      guard error.kind == .conflict else { throw error }
+      return try await complete(form, members, isFresh: false)
+    }
+    do { _ = try await create(form, isDistinct: false) } catch {
+      guard error.kind == .conflict else { throw error }
+      return try await complete(form, members, isFresh: false)
+    }
+    return try await complete(form, members, isFresh: true)
+  }
+
+  private func create(
+    _ form: ChannelForm, isDistinct: Bool
+  ) async throws(ChatError) -> (id: ChannelID, isNew: Bool, isImported: Bool) {
+    var body = form.body
+    if !form.isOpen { body["is_distinct"] = .bool(isDistinct) }
+    let json = try await admin.call("POST", [form.isOpen ? "open_channels" : "group_channels"], body: body)
+    guard let wire = SendbirdChannel(json) else { throw SendbirdAdapter.malformed(.writeDestination) }
+    return (wire.url, json.flag("is_created") ?? true, Provenance.unwrap(wire.data).provenance != nil)
+  }
+
+  /// Members, roles and metadata that the first call could not carry, or that a killed run left out.
+  private func complete(
+    _ form: ChannelForm, _ members: [MemberRecord], isFresh: Bool
+  ) async throws(ChatError) -> PutOutcome<ChannelID> {
+    var present = Set(form.first)
+    if !isFresh {
+      present = form.isOpen ? [] : try await admin.allMembers(of: form.url)
+      var body = form.body
+      for key in ["channel_url", "user_ids", "operator_ids", "operators", "is_super", "invitation_status"] { body[key] = nil }
+      // What an earlier run noted of guests stays until this one ends.
+      if try await isFinished(form.url, form.isOpen) { body["data"] = nil }
+      _ = try await admin.call("PUT", [form.isOpen ? "open_channels" : "group_channels", form.url.rawValue], body: body)
+    }
+    if !form.isOpen {
+      try await invite(form.people.filter { !present.contains($0) }, to: form.url, form.invited)
+      let late = isFresh ? form.operators.filter { !form.first.contains($0) } : form.operators
+      try await makeOperators(late, of: form.url)
+    }
+    let metadata = form.record.channel.metadata
+    if !metadata.isEmpty, SendbirdMapping.fits(metadata) {
+      let sorted = metadata.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+      let json = JSONObject(sorted.map { (key: $0.key, value: JSONValue.string($0.value)) })
+      let path = [form.isOpen ? "open_channels" : "group_channels", form.url.rawValue, "metadata"]
+      _ = try await admin.call("PUT", path, body: ["metadata": .object(json), "upsert": true])
+    }
+    places[form.url] = Place(
+      isOpen: form.isOpen, members: present.union(form.people), isFresh: isFresh,
+      rewinds: members.contains { ChannelForm.readTime($0) != nil })
+    return isFresh ? .written(form.url) : .existed(form.url)
+  }
+
+  private func isFinished(_ url: ChannelID, _ isOpen: Bool) async throws(ChatError) -> Bool {
+    let data = try await admin.channel(url).json.text("data") ?? ""
+    return Provenance.unwrap(data).provenance?.kept["importedAt"] != nil
+  }
+
+  func invite(_ users: [UserID], to channel: ChannelID, _ invited: Set<UserID>) async throws(ChatError) {
+    for start in stride(from: 0, to: users.count, by: SendbirdLimits.inviteBatch) {
+      let part = users[start..<min(users.count, start + SendbirdLimits.inviteBatch)]
+      var body: JSONObject = ["user_ids": .array(part.map { .string($0.rawValue) })]
+      let waiting = part.filter { invited.contains($0) }
+      if !waiting.isEmpty { body["invitation_status"] = ChannelForm.statuses(waiting) }
+      _ = try await admin.call("POST", ["group_channels", channel.rawValue, "invite"], body: body)
+    }
+  }
+
+  private func makeOperators(_ users: [UserID], of channel: ChannelID) async throws(ChatError) {
+    for start in stride(from: 0, to: users.count, by: SendbirdLimits.inviteBatch) {
+      let part = users[start..<min(users.count, start + SendbirdLimits.inviteBatch)]
+      let body: JSONObject = ["operator_ids": .array(part.map { .string($0.rawValue) })]
+      _ = try await admin.call("POST", ["group_channels", channel.rawValue, "operators"], body: body)
+    }
+  }
+
+  // MARK: The end
+
+  /// Notes in the channel's `data` what differs from the original membership, then mutes, marks and freezes.
+  public func finishChannel(
+    _ channel: ChannelID, original: ChannelRecord, members: [MemberRecord]
+  ) async throws(ChatError) {
+    let (json, isOpen) = try await admin.channel(channel)
+    let path = [isOpen ? "open_channels" : "group_channels", channel.rawValue]
+    var notes = SendbirdChannelNotes(members: SendbirdChannelNotes.differing(members))
+    if !isOpen {
+      let own = Set(members.filter { [.joined, .invited].contains($0.member.state) }.map(\.member.user.id))
+      notes.guests = try await admin.allMembers(of: channel).subtracting(own).sorted()
+      try await mark(channel, members)
+      try await mute(channel, members)
+    }
+    // Server time after the marks: what is read later is read by somebody.
+    notes.importedAt = try await admin.call("GET", path).number("ts") ?? json.number("ts")
+    let origin = original.origin ?? Origin(vendor: vendor, id: original.channel.id.rawValue)
+    let data = SendbirdMapping.channelData(original, origin: origin, notes: notes)
+    _ = try await admin.call("PUT", path, body: ["data": .string(data)])
+    if original.channel.isFrozen { _ = try await admin.call("PUT", path + ["freeze"], body: ["freeze": true]) }
+    places[channel] = nil
+  }
+
+  private func mark(_ channel: ChannelID, _ members: [MemberRecord]) async throws(ChatError) {
+    guard places[channel]?.rewinds == true else { return }
+    for record in members where record.member.state == .joined {
+      var body: JSONObject = ["user_id": .string(record.member.user.id.rawValue)]
+      // Whoever has no mark of his own has read everything, as after any import.
+      body["timestamp"] = ChannelForm.readTime(record).map { .int($0) }
+      _ = try await admin.call("PUT", ["group_channels", channel.rawValue, "messages", "mark_as_read"], body: body)
+    }
+  }
+
+  private func mute(_ channel: ChannelID, _ members: [MemberRecord]) async throws(ChatError) {
+    let now = admin.rest.clock.now
+    for record in members where record.member.isMuted && [.joined, .invited].contains(record.member.state) {
+      var seconds: Int64 = -1
+      if let end = record.member.mutedUntil {
+        seconds = (end.milliseconds &- now.milliseconds) / 1000
+        if seconds <= 0 { continue }
+      }
+      let body: JSONObject = ["user_id": .string(record.member.user.id.rawValue), "seconds": .int(seconds)]
+      _ = try await admin.call("POST", ["group_channels", channel.rawValue, "mute"], body: body)
+    }
+  }
+}
+
+/// How an original channel is created at Sendbird.
+struct ChannelForm: Sendable {
+  let record: ChannelRecord
+  let url: ChannelID
+  let isOpen: Bool
+  let isDistinct: Bool
+  let isSuper: Bool
+  /// Joined and invited members, operators first.
+  let people: [UserID]
+  let operators: [UserID]
+  let invited: Set<UserID>
+  /// Those who fit into the first call.
+  let first: [UserID]
+  let body: JSONObject
+
+  init(_ record: ChannelRecord, _ members: [MemberRecord], superThreshold: Int) {
+    self.record = record
+    url = SendbirdMapping.channelURL(for: record.channel.id)
+    isOpen = record.channel.kind == .open
+    let present = members.map(\.member).filter { $0.state == .joined || $0.state == .invited }
+    let leaders = present.filter { $0.role == .admin || $0.role == .owner }.map(\.user.id)
+    let leading = Set(leaders)
+    operators = leaders
+    people = leaders + present.map(\.user.id).filter { !leading.contains($0) }
+    invited = Set(present.filter { $0.state == .invited }.map(\.user.id))
+    first = isOpen ? [] : Array(people.prefix(SendbirdLimits.inviteBatch))
+    isSuper = !isOpen && people.count > superThreshold
+    isDistinct = !isOpen && !isSuper && !people.isEmpty && (record.channel.isDistinct || record.channel.kind == .direct)
+    let origin = record.origin ?? Origin(vendor: SendbirdErrors.vendor, id: record.channel.id.rawValue)
+    let notes = SendbirdChannelNotes(members: SendbirdChannelNotes.differing(members))
+    var body: JSONObject = [
+      "channel_url": .string(url.rawValue), "name": .string(Self.cut(record.channel.name ?? "", SendbirdLimits.nameLength)),
+      "data": .string(SendbirdMapping.channelData(record, origin: origin, notes: notes)),
+    ]
+    let cover = record.channel.coverURL ?? ""
+    body["cover_url"] = .string(cover.unicodeScalars.count <= SendbirdLimits.urlLength ? cover : "")
+    if isOpen {
+      body["operator_ids"] = .array(leaders.prefix(SendbirdLimits.inviteBatch).map { .string($0.rawValue) })
+    } else {
+      body["user_ids"] = .array(first.map { .string($0.rawValue) })
+      body["operator_ids"] = .array(leaders.filter(Set(first).contains).map { .string($0.rawValue) })
+      body["is_super"] = .bool(isSuper)
+      let waiting = first.filter(invited.contains)
+      if !waiting.isEmpty { body["invitation_status"] = Self.statuses(waiting) }
+    }
+    self.body = body
+  }
+
+  static func statuses(_ users: some Sequence<UserID>) -> JSONValue {
+    .object(JSONObject(users.map { (key: $0.rawValue, value: JSONValue.string("invited_by_non_friend")) }))
+  }
+
+  /// The time up to which a member has read, where the original's positions are times.
+  static func readTime(_ record: MemberRecord) -> Int64? {
+    guard let position = record.member.readPosition, position.minor != 0 || !position.tail.isEmpty, position.major > 0
+    else { return nil }
+    return position.major
+  }
+
+  private static func cut(_ text: String, _ count: Int) -> String {
+    String(String.UnicodeScalarView(text.unicodeScalars.prefix(count)))
+  }
+}

@@ -1,0 +1,99 @@
+import ChatInterchange
+import ChatJSON
+import SendbirdWire
+import UnifiedChat
+
+extension SendbirdDestination {
+  public func putMessages(
+    _ messages: [MessageRecord], in channel: ChannelID
+  ) async throws(ChatError) -> [PutOutcome<MessageID>] {
+    let place = try await place(channel)
+    var outcomes: [PutOutcome<MessageID>?] = messages.map(Self.refusal)
+    // A channel that this run did not make may hold some of them.
+    if !place.isFresh { try await fill(&outcomes, messages, channel, place, asExisting: true) }
+    let open = messages.indices.filter { outcomes[$0] == nil }
+    guard !open.isEmpty else { return outcomes.compactMap(\.self) }
+    try await admitSenders(open.compactMap { messages[$0].message.sender }, channel, place)
+    let body: JSONObject = [
+      "messages": .array(open.map { .object(Self.item(messages[$0])) }), "update_read_ts": false,
+      "rewind_read_ts": .bool(place.rewinds),
+    ]
+    _ = try await admin.call("POST", ["migration", channel.rawValue], body: body)
+    // The answer is empty: the ids are read back, which also proves that the messages are there.
+    try await fill(&outcomes, messages, channel, place, asExisting: false)
+    return outcomes.map { outcome in
+      outcome ?? .refused(
+        ChatError(.server, operation: .writeDestination, detail: "accepted, but not there when read back"))
+    }
+  }
+
+  private static func refusal(_ record: MessageRecord) -> PutOutcome<MessageID>? {
+    guard record.message.createdAt.milliseconds >= 0 else {
+      return .refused(
+        ChatError(.invalidArgument(field: "createdAt"), operation: .writeDestination, detail: "times before 1970"))
+    }
+    return nil
+  }
+
+  private static func origin(_ record: MessageRecord) -> Origin {
+    record.origin
+      ?? Origin(vendor: SendbirdErrors.vendor, id: record.message.id?.rawValue ?? "", channel: record.message.channel)
+  }
+
+  /// One entry of the migration call.
+  private static func item(_ record: MessageRecord) -> JSONObject {
+    let origin = origin(record)
+    let form = SendbirdForm(record.message, purpose: .migration(origin))
+    var item: JSONObject = [
+      "message_type": .string(form.type), "timestamp": .int(record.message.createdAt.milliseconds),
+      "dedup_id": .string("\(origin.vendor)/\(origin.id)"),
+    ]
+    if let sender = record.message.sender { item["user_id"] = .string(sender.rawValue) }
+    if !form.customType.isEmpty { item["custom_type"] = .string(form.customType) }
+    if !form.mentions.users.isEmpty {
+      item["mentioned_user_ids"] = .array(form.mentions.users.map { .string($0.rawValue) })
+    }
+    if let file = form.file {
+      item["url"] = .string(file.url)
+      item["file_name"] = .string(file.name)
+      item["file_size"] = .int(file.size)
+      item["file_type"] = .string(file.type)
+      item["custom_field"] = .string(form.data)
+      if !file.thumbnails.isEmpty { item["thumbnails"] = file.thumbnailJSON }
+    } else {
+      item["message"] = .string(form.text)
+      item["data"] = .string(form.data)
+    }
+    return item
+  }
+
+  /// A sender must be a member. Who is none becomes one; `finishChannel` notes it.
+  private func admitSenders(_ senders: [UserID], _ channel: ChannelID, _ place: Place) async throws(ChatError) {
+    guard !place.isOpen else { return }
+    let strangers = Set(senders).subtracting(places[channel]?.members ?? place.members).sorted()
+    guard !strangers.isEmpty else { return }
+    try await invite(strangers, to: channel, [])
+    places[channel]?.members.formUnion(strangers)
+  }
+
+  /// Finds the messages that are there by their origin, within the span of times of those that are looked for.
+  private func fill(
+    _ outcomes: inout [PutOutcome<MessageID>?], _ messages: [MessageRecord], _ channel: ChannelID, _ place: Place,
+    asExisting: Bool
+  ) async throws(ChatError) {
+    var wanted: [Origin: Int] = [:]
+    for index in messages.indices where outcomes[index] == nil { wanted[Self.origin(messages[index])] = index }
+    let times = wanted.values.map { messages[$0].message.createdAt.milliseconds }
+    guard let from = times.min(), let to = times.max() else { return }
+    var position: MessagePosition? = MessagePosition(major: from, minor: 0, tail: "")
+    while let after = position, !wanted.isEmpty {
+      let page = try await admin.messages(in: channel, isOpen: place.isOpen, after: after, includingRemoved: false)
+      for json in page {
+        guard let found = Self.existing(json), let index = wanted.removeValue(forKey: found.origin) else { continue }
+        outcomes[index] = asExisting ? .existed(found.id) : .written(found.id)
+      }
+      let last = page.last.flatMap(SendbirdAdmin.position)
+      position = page.count >= SendbirdLimits.messagePage && (last?.major ?? .max) <= to ? last : nil
+    }
+  }
+}

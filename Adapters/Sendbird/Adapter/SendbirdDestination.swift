@@ -1,0 +1,162 @@
+import ChatInterchange
+import ChatJSON
+import ChatTransport
+import SendbirdWire
+import UnifiedChat
+
+/// Writes history by the Platform API: users and channels, then messages by the migration call, a hundred at a time,
+/// with their own times and senders.
+///
+/// Writing again is harmless: users and channels are completed, messages are known by their `dedup_id`.
+public actor SendbirdDestination: ChatDestination {
+  public nonisolated var vendor: VendorName { SendbirdErrors.vendor }
+  public nonisolated var capabilities: CapabilitySet { SendbirdCapabilities.all }
+  public nonisolated let limits: DestinationLimits
+
+  let admin: SendbirdAdmin
+  /// Members above which a channel becomes a super group.
+  let superThreshold: Int
+  /// What is known of channels that this run has touched.
+  var places: [ChannelID: Place] = [:]
+
+  struct Place {
+    var isOpen: Bool
+    var members: Set<UserID>
+    /// Made by this run: nothing can be in it but what this run writes.
+    var isFresh: Bool
+    /// Some members have read marks of their own, so receipts are moved back before history arrives.
+    var rewinds: Bool
+  }
+
+  public init(profile: Profile, environment: AdapterEnvironment, transports: Transports) throws(ChatError) {
+    admin = try SendbirdAdmin(
+      profile: profile, environment: environment, transports: transports, operation: .writeDestination)
+    superThreshold = try Self.threshold(profile.options["superGroupThreshold"])
+    limits = DestinationLimits(
+      batch: SendbirdLimits.migrationBatch, parallelChannels: 4, textBytes: nil,
+      membersPerChannel: SendbirdLimits.superGroupMembers, userIDBytes: nil,
+      attachmentBytes: SendbirdLimits.uploadMiB << 20)
+  }
+
+  private static func threshold(_ option: JSONText?) throws(ChatError) -> Int {
+    guard let option else { return SendbirdLimits.groupMembers }
+    guard let number = Int(option.text), number >= 0 else {
+      throw ChatError(
+        .invalidArgument(field: "options.superGroupThreshold"), operation: .configuration, detail: "must be an integer")
+    }
+    return number
+  }
+
+  // MARK: Losses
+
+  public nonisolated func losses(of record: Record) -> [Loss] { SendbirdLosses.of(record) }
+
+  // MARK: Users
+
+  public func putUsers(_ users: [UserRecord]) async throws(ChatError) -> [PutOutcome<UserID>] {
+    let admin = self.admin
+    let width = 8
+    // One task a lane; a lane's failure that is not of one user ends the batch.
+    let lanes = await withTaskGroup(of: [(Int, Result<PutOutcome<UserID>, ChatError>)].self) { group in
+      for lane in 0..<min(width, users.count) {
+        group.addTask {
+          var results: [(Int, Result<PutOutcome<UserID>, ChatError>)] = []
+          for index in stride(from: lane, to: users.count, by: width) {
+            let result = await Self.put(users[index], admin)
+            results.append((index, result))
+            if case .failure = result { break }
+          }
+          return results
+        }
+      }
+      var all: [(Int, Result<PutOutcome<UserID>, ChatError>)] = []
+      for await results in group { all += results }
+      return all
+    }
+    var outcomes: [PutOutcome<UserID>] = []
+    for (_, result) in lanes.sorted(by: { $0.0 < $1.0 }) { outcomes.append(try result.get()) }
+    return outcomes
+  }
+
+  private static func put(_ record: UserRecord, _ admin: SendbirdAdmin) async -> Result<PutOutcome<UserID>, ChatError> {
+    do throws(ChatError) { return .success(try await write(record, admin)) } catch {
+      switch error.kind {
+      case .invalidArgument, .permission, .tooLarge, .conflict: return .success(.refused(error))
+      default: return .failure(error)
+      }
+    }
+  }
+
+  private static func write(_ record: UserRecord, _ admin: SendbirdAdmin) async throws(ChatError) -> PutOutcome<UserID> {
+    let id = record.user.id
+    let form = SendbirdUserForm(record, origin: record.origin)
+    let body: JSONObject = [
+      "user_id": .string(id.rawValue), "nickname": .string(form.nickname), "profile_url": .string(form.profileURL),
+      "metadata": .object(form.metadata),
+    ]
+    do {
+      _ = try await admin.call("POST", ["users"], body: body)
+      return .written(id)
+    } catch {
+      guard error.kind == .conflict else { throw error }
+    }
+    let path = ["users", id.rawValue]
+    guard let known = SendbirdUser(try await admin.call("GET", path)) else { throw SendbirdAdapter.malformed(.writeDestination) }
+    if known.nickname != form.nickname || known.profileURL != form.profileURL {
+      _ = try await admin.call(
+        "PUT", path, body: ["nickname": .string(form.nickname), "profile_url": .string(form.profileURL)])
+    }
+    var metadata = known.metadata
+    for (key, value) in form.metadata { metadata[key] = value }
+    if metadata != known.metadata {
+      let body: JSONObject = ["metadata": .object(form.metadata), "upsert": true]
+      _ = try await admin.call("PUT", path + ["metadata"], body: body)
+    }
+    return .existed(id)
+  }
+
+  // MARK: Attachments
+
+  public func putAttachment(
+    _ attachment: Attachment, bytes: [UInt8], in channel: ChannelID
+  ) async throws(ChatError) -> Attachment {
+    let form = SendbirdFiles.form(attachment, bytes: bytes, channel: channel)
+    let json = try await admin.rest.upload(
+      ["storage", "file"], form, boundary: SendbirdFiles.boundary(bytes), as: .apiToken(admin.token),
+      operation: .upload)
+    guard let url = json.text("url") else { throw SendbirdAdapter.malformed(.upload) }
+    var stored = attachment
+    stored.url = url
+    stored.source = nil
+    return stored
+  }
+
+  // MARK: What is there
+
+  public func existing(
+    in channel: ChannelID, after cursor: Cursor?
+  ) async throws(ChatError) -> SourcePage<ExistingMessage> {
+    let isOpen = try await place(channel).isOpen
+    let found = try await admin.messages(
+      in: channel, isOpen: isOpen, after: cursor.flatMap { MessagePosition($0.rawValue) }, includingRemoved: false)
+    let items = found.compactMap(Self.existing)
+    let next = found.count >= SendbirdLimits.messagePage ? found.last.flatMap(SendbirdAdmin.position) : nil
+    return SourcePage(items: items, next: next.map { Cursor($0.description) })
+  }
+
+  static func existing(_ json: JSONObject) -> ExistingMessage? {
+    guard let wire = SendbirdMessage(json), let origin = Provenance.unwrap(wire.data).provenance?.origin else { return nil }
+    return ExistingMessage(origin: origin, id: MessageID(String(wire.id)))
+  }
+
+  func place(_ channel: ChannelID) async throws(ChatError) -> Place {
+    if let place = places[channel] { return place }
+    let isOpen = try await admin.channel(channel).isOpen
+    let members = isOpen ? [] : try await admin.allMembers(of: channel)
+    let place = Place(isOpen: isOpen, members: members, isFresh: false, rewinds: false)
+    // Another call may have learned more meanwhile.
+    if let known = places[channel] { return known }
+    places[channel] = place
+    return place
+  }
+}
