@@ -151,6 +151,19 @@ struct ArchiveTests {
     #expect(try await result.archive.unreadable(limit: 10).map(\.id) == ["4", "5", "6"])
   }
 
+  @Test("one reader can close while another goes on")
+  func twoReaders() async throws {
+    let service = MemoryService()
+    SampleChats.fill(service)
+    let one = try await pulled(service)
+    let two = try Archive.open(at: one.path)
+    #expect(try await two.counts().messages == 120)
+    try await two.close()
+    #expect(try await one.verify().isWhole)
+    try await one.close()
+    #expect(!FileManager.default.fileExists(atPath: one.path + "-wal"))
+  }
+
   @Test("authors without a record of their own become placeholders")
   func placeholders() async throws {
     let service = MemoryService()

@@ -95,8 +95,12 @@ public actor Archive {
     guard !isClosed else { return }
     isClosed = true
     if access(path, W_OK) == 0 {
-      try database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-      try database.execute("PRAGMA journal_mode = DELETE")
+      do throws(ChatError) {
+        try database.execute("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)")
+        try database.execute("PRAGMA journal_mode = DELETE")
+      } catch where error.kind == .storage(.busy) {
+        // Another process has the archive open, and does this when it closes.
+      }
     }
     database.close()
   }
