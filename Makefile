@@ -1,0 +1,45 @@
+# make demo   builds a release unifiedchat and runs the main job; DATA=DIR uses real logs
+# make test   builds everything with warnings as errors and runs every test
+# make bench  prints every speed claim as a ratio; make deps installs the C libraries of the system
+
+SWIFT ?= swift
+CHECKED = --explicit-target-dependency-import-check error
+DATA ?=
+VENV = .build/venv
+
+.PHONY: demo test bench deps build schemas format clean
+
+demo: deps
+	$(SWIFT) build -c release --product unifiedchat
+	$(SWIFT) build -c release --product hello-chat
+	.build/release/unifiedchat demo $(if $(DATA),--data $(DATA))
+
+test: deps schemas
+	$(SWIFT) build --build-tests $(CHECKED)
+	$(SWIFT) test --skip-build $(CHECKED)
+
+# Schemas are JSON Schema 2020-12; Python's jsonschema checks them and what we write against them.
+schemas: $(VENV)/ready
+	$(SWIFT) build --product unifiedchat $(CHECKED)
+	$(VENV)/bin/python Tests/Schemas/check.py .build/debug/unifiedchat
+
+$(VENV)/ready:
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check 'jsonschema>=4.18,<5'
+	touch $@
+
+bench: deps
+	$(SWIFT) build -c release --product benchmarks
+	.build/release/benchmarks
+
+build: deps
+	$(SWIFT) build $(CHECKED)
+
+deps:
+	@./.ci/install-libraries
+
+format:
+	$(SWIFT) format --in-place --recursive Sources Adapters Tests Package.swift
+
+clean:
+	rm -rf .build demo
