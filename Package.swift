@@ -66,6 +66,7 @@ let package = Package(
     .library(name: "ChatConformance", targets: ["ChatConformance"]),
     .library(name: "AllAdapters", targets: ["AllAdapters"]),
     .executable(name: "unifiedchat", targets: ["UnifiedChatCLI"]),
+    .executable(name: "hello-chat", targets: ["HelloChat"]),
     .executable(name: "benchmarks", targets: ["Benchmarks"]),
   ] + vendors.map { .library(name: "\($0)Adapter", targets: ["\($0)Adapter"]) },
   targets: [
@@ -116,6 +117,7 @@ let package = Package(
     library(
       "ChatHarness",
       ["UnifiedChat", "ChatJSON", "ChatTransport", "ChatEmulation", "ChatConformance", "AllAdapters"]),
+    program("HelloChat", ["UnifiedChat", "ChatClient", "AllAdapters"]),
     program(
       "Benchmarks",
       [

@@ -1,0 +1,71 @@
+import ChatClient
+import UnifiedChat
+
+extension ConformanceSuite {
+  static let order: [ConformanceCase] = [
+    ConformanceCase("ORDER-01", "Everyone sees one order.", .s1) { context in
+      let (channel, chats, _) = try await crowd(context, writers: 4, messages: 20)
+      let truth = try await context.serverMessages(channel).map(\.id)
+      try context.expectEqual(truth.count, 80, "messages at the service")
+      for chat in chats {
+        let read = try await context.wholeHistory(of: channel, by: chat, page: 30).map(\.id)
+        try context.expectEqual(read, truth, "the order for everyone")
+      }
+    },
+    ConformanceCase("ORDER-06", "Events of one channel come in order from many writers.", .s1) { context in
+      let (channel, _, probe) = try await crowd(context, writers: 4, messages: 25)
+      try await context.eventually("all are told") { probe.received(in: channel).count == 100 }
+      let positions = probe.received(in: channel).compactMap(\.position)
+      try context.expectEqual(positions.count, 100, "positions")
+      try context.expect(zip(positions, positions.dropFirst()).allSatisfy { $0 < $1 }, "positions that grow")
+    },
+    ConformanceCase("ORDER-07", "An edit does not move a message.", .s2, needs: [.messageEdit]) { context in
+      let (alice, bob, channel, _) = try await context.pair()
+      var sent: [Message] = []
+      for number in 0..<5 { sent.append(try await alice.send(.text("\(number)"), to: channel.id)) }
+      let probe = context.probe(bob)
+      let edited = try await alice.edit(sent[2], to: .text("edited"))
+      try context.expectEqual(edited.position, sent[2].position, "the position")
+      try context.expect(edited.editedAt != nil, "a time of the edit")
+      try await context.eventually("bob was told") {
+        probe.count { if case .messageUpdated = $0 { true } else { false } } == 1
+      }
+      for chat in [alice, bob] {
+        let read = try await chat.history(of: channel.id, .newest(10)).messages
+        try context.expectEqual(read.map(\.id), sent.map(\.id), "the order")
+        try context.expectEqual(read[2].content, .text("edited"), "the new content")
+      }
+    },
+  ]
+
+  /// Writers that send at once into one channel, and a reader's events.
+  private static func crowd(_ context: CaseContext, writers: Int, messages: Int) async throws
+    -> (channel: ChannelID, chats: [Chat], probe: EventProbe)
+  {
+    var users: [TestUser] = []
+    for number in 0...writers { users.append(try await context.user("u\(number)")) }
+    var online: [Chat] = []
+    for user in users { online.append(try await context.online(user)) }
+    let chats = online
+    let reader = chats[writers]
+    let probe = context.probe(reader)
+    let channel = try await chats[0].createChannel(
+      ChannelDraft(kind: .group, members: users.dropFirst().map(\.id), name: "crowd"))
+    try await context.eventually("everyone is in") {
+      for chat in chats where (try? await chat.channel(channel.id)) == nil { return false }
+      return true
+    }
+    let senders = chats.prefix(writers)
+    try await context.whileTimePasses {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for (index, chat) in senders.enumerated() {
+          group.addTask {
+            for number in 0..<messages { _ = try await chat.send(.text("\(index)-\(number)"), to: channel.id) }
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
+    return (channel.id, chats, probe)
+  }
+}
