@@ -28,7 +28,8 @@ extension CacheSession {
       ])
     if channel.unread != .unknown { _ = try setUnread(channel.unread, of: channel.id) }
     if let position = channel.myReadPosition { _ = try raiseReadMark(position, of: channel.id) }
-    if let last = channel.lastMessage, let position = last.position {
+    // An unsent message of this device is settled by its own answer or look-up, which tell those who wait for it.
+    if let last = channel.lastMessage, let position = last.position, try pendingTwin(of: last) == nil {
       _ = try merge(last, from: .read)
       // An island of one message: what lies before it is unknown.
       if last.threadParent == nil { try cover(CachedRange(low: position, high: position), in: channel.id) }

@@ -57,6 +57,12 @@ extension CacheSession {
   }
 
   /// Another row of the same send: same sender and client id in the same channel.
+  /// The row of this device's own send that `message` would settle.
+  func pendingTwin(of message: Message) throws(ChatError) -> MessageRow? {
+    guard let twin = try twin(of: message), twin.message.id == nil else { return nil }
+    return twin
+  }
+
   private func twin(of message: Message) throws(ChatError) -> MessageRow? {
     guard let sender = message.sender, let client = message.clientMessageID else { return nil }
     // A copy that is kept as a duplicate is no twin: the visible one is.

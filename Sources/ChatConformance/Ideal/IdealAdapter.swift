@@ -21,6 +21,8 @@ public actor IdealAdapter: ChatAdapter {
   private var session: Int?
   private var user: User?
   private var credential = Credential.none
+  /// The connect that is under way; later calls join it.
+  private var connecting: (user: UserID, task: Task<Result<User, ChatError>, Never>)?
   public private(set) var state = ConnectionState.disconnected(.initial)
 
   public init(service: IdealService) { self.service = service }
@@ -38,6 +40,21 @@ public actor IdealAdapter: ChatAdapter {
       }
       return user
     }
+    if let connecting {
+      guard connecting.user == id else { throw ChatError(.conflict, operation: .connect, detail: "another user connects") }
+      return try await connecting.task.value.get()
+    }
+    let task = Task { () async -> Result<User, ChatError> in
+      do throws(ChatError) { return .success(try await connectOnce(as: id, credential: credential)) } catch {
+        return .failure(error)
+      }
+    }
+    connecting = (id, task)
+    defer { connecting = nil }
+    return try await task.value.get()
+  }
+
+  private func connectOnce(as id: UserID, credential: Credential) async throws(ChatError) -> User {
     move(to: .connecting)
     self.credential = credential
     do throws(ChatError) {
