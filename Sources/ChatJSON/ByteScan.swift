@@ -17,6 +17,17 @@ enum ByteScan {
     return (quote | backslash | control) & ~word & repeated(0x80)
   }
 
+  /// As `stringSpecial`, and also the bytes of 0x80 and above: what ends a run of plain ASCII.
+  @inline(__always) static func notPlain(_ word: UInt64) -> UInt64 {
+    let quote = (word ^ repeated(UInt8(ascii: "\""))) &- repeated(1)
+    let backslash = (word ^ repeated(UInt8(ascii: "\\"))) &- repeated(1)
+    let control = word &- repeated(0x20)
+    return (quote | backslash | control | word) & repeated(0x80)
+  }
+
+  /// The index of the lowest flagged byte, 8 if there is none.
+  @inline(__always) static func firstFlag(_ flags: UInt64) -> Int { flags.trailingZeroBitCount &>> 3 }
+
   /// The number that eight digits stand for; nil if one of them is none.
   @inline(__always) static func eightDigits(_ word: UInt64) -> UInt64? {
     let digits = word &- repeated(0x30)

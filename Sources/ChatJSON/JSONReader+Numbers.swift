@@ -11,6 +11,25 @@ extension JSONReader {
     }
   }
 
+  /// Consumes an integer of 1 to 17 digits that begins with none of minus and zero and ends before the document does;
+  /// nil, and nothing consumed, for any other value.
+  @inline(__always) mutating func readPlainInteger() -> Int64? {
+    guard end - cursor >= 18, cursor.pointee &- 0x31 < 9 else { return nil }
+    var place = cursor
+    var magnitude: UInt64 = 0
+    if let eight = ByteScan.eightDigits(ByteScan.load(place)) {
+      magnitude = eight
+      place += 8
+    }
+    while place - cursor < 18, place.pointee.isDigit {
+      magnitude = magnitude &* 10 &+ UInt64(place.pointee &- 0x30)
+      place += 1
+    }
+    guard place - cursor < 18, !Self.continuesNumber(place.pointee) else { return nil }
+    cursor = place
+    return Int64(truncatingIfNeeded: magnitude)
+  }
+
   /// Consumes a number (RFC 8259 §6) whose first byte, a minus or a digit, is under the cursor.
   @inline(__always) mutating func scanNumber() throws(JSONError) -> RawNumber {
     let start = cursor

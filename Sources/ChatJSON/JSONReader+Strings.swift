@@ -7,11 +7,40 @@ extension JSONReader {
     var isASCII: Bool
   }
 
+  /// The count of the plain ASCII text of at most 15 bytes that begins at `start`, behind an opening quote, and ends
+  /// with a quote; nil for any other, and near the end of the document. Most keys and many values are such.
+  @inline(__always) func shortPlainCount(_ start: UnsafePointer<UInt8>) -> Int? {
+    guard end - start >= 16 else { return nil }
+    var count = ByteScan.firstFlag(ByteScan.notPlain(ByteScan.load(start)))
+    if count == 8 { count &+= ByteScan.firstFlag(ByteScan.notPlain(ByteScan.load(start + 8))) }
+    return count < 16 && start[count] == UInt8(ascii: "\"") ? count : nil
+  }
+
   /// Consumes a string whose opening quote is under the cursor. Checks control characters and that each backslash is
   /// followed by something; escapes and UTF-8 are checked by whoever decodes.
   @inline(__always) mutating func scanString() throws(JSONError) -> RawString {
     let start = cursor + 1
     var place = start
+    while end - place >= 8 {
+      let flags = ByteScan.notPlain(ByteScan.load(place))
+      if flags != 0 {
+        place += ByteScan.firstFlag(flags)
+        break
+      }
+      place += 8
+    }
+    if place < end, place.pointee == UInt8(ascii: "\"") {
+      cursor = place + 1
+      return RawString(start: start, count: place - start, hasEscapes: false, isASCII: true)
+    }
+    return try scanRest(start, place)
+  }
+
+  /// Goes on from `place`, up to which the string is plain ASCII.
+  @inline(never) private mutating func scanRest(
+    _ start: UnsafePointer<UInt8>, _ plainEnd: UnsafePointer<UInt8>
+  ) throws(JSONError) -> RawString {
+    var place = plainEnd
     var high: UInt64 = 0
     var hasEscapes = false
     while true {
@@ -23,7 +52,7 @@ extension JSONReader {
           place += 8
           continue
         }
-        let index = special.trailingZeroBitCount >> 3
+        let index = ByteScan.firstFlag(special)
         high |= word & ((1 &<< UInt64(truncatingIfNeeded: index &* 8)) &- 1)
         place += index
       } else if place == end {

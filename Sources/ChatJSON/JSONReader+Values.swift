@@ -24,6 +24,23 @@ extension JSONReader {
   ///
   /// Duplicate keys are all delivered, in order: the caller's later assignment wins.
   public mutating func nextKey() throws(JSONError) -> JSONKey? {
+    if let key = nextPlainKey() { return key }
+    return try nextAnyKey()
+  }
+
+  /// The usual case, without a call: a short plain key and no white space around it.
+  @inline(__always) private mutating func nextPlainKey() -> JSONKey? {
+    guard end - cursor >= 2, atStart || cursor[0] == UInt8(ascii: ",") else { return nil }
+    let quote = atStart ? cursor : cursor + 1
+    guard quote.pointee == UInt8(ascii: "\""), let count = shortPlainCount(quote + 1) else { return nil }
+    let close = quote + 1 + count
+    guard end - close >= 2, close[1] == UInt8(ascii: ":") else { return nil }
+    cursor = close + 2
+    atStart = false
+    return JSONKey(start: quote + 1, count: count)
+  }
+
+  @inline(never) private mutating func nextAnyKey() throws(JSONError) -> JSONKey? {
     guard try nextItem(UInt8(ascii: "}")) else { return nil }
     guard cursor.pointee == UInt8(ascii: "\"") else {
       throw failure(.unexpectedByte(cursor.pointee), at: cursor)
@@ -75,6 +92,17 @@ extension JSONReader {
   // MARK: Scalars
 
   public mutating func readString() throws(JSONError) -> String {
+    if end - cursor >= 2, cursor.pointee == UInt8(ascii: "\""), hasSmallTexts,
+      let count = shortPlainCount(cursor + 1)
+    {
+      let start = cursor + 1
+      cursor = start + count + 1
+      return SmallText.make(start, count)
+    }
+    return try readAnyString()
+  }
+
+  @inline(never) private mutating func readAnyString() throws(JSONError) -> String {
     let byte = try peek()
     guard byte == UInt8(ascii: "\"") else { throw mismatch("string", byte) }
     let raw = try scanString()
@@ -83,6 +111,7 @@ extension JSONReader {
 
   /// An integer written without fraction or exponent; `1.0` and `1e3` are of the wrong type.
   public mutating func readInt64() throws(JSONError) -> Int64 {
+    if let value = readPlainInteger() { return value }
     let (place, number) = try readInteger()
     guard case .int(let value) = number else { throw outOfRange(place) }
     return value

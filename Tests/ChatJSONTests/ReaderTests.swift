@@ -86,6 +86,54 @@ struct ReaderTests {
     #expect(error == JSONError(reason, path: path, offset: offset))
   }
 
+  @Test("keys and texts of each length are read alike, in the middle and at the end of a document")
+  func everyLength() throws {
+    for length in 0...40 {
+      let plain = String((0..<length).map { Character(UnicodeScalar(UInt8(97 + $0 % 26))) })
+      for special in ["", "\"", "\\", "\n", "é", "你"] {
+        for place in Set([0, length / 2, length]) {
+          let text = String(plain.prefix(place)) + special + String(plain.dropFirst(place))
+          for tail in ["", ",\"padding\":\"0123456789012345678901234567890\""] {
+            let quoted = JSONValue(text).text()
+            let document = Array("{\(quoted):\(quoted)\(tail)}".utf8)
+            let (key, value) = try JSONReader.read(document) { reader throws(JSONError) in
+              try reader.beginObject()
+              let key = try reader.nextKey()?.text
+              let value = try reader.readString()
+              while try reader.nextKey() != nil { try reader.skipValue() }
+              return (key, value)
+            }
+            #expect(key.map { Array($0.utf8) } == Array(text.utf8))
+            #expect(Array(value.utf8) == Array(text.utf8))
+          }
+        }
+      }
+    }
+  }
+
+  @Test("integers of each length are read alike, in the middle and at the end of a document")
+  func everyInteger() throws {
+    for digits in 1...20 {
+      let text = String("98765432109876543210".prefix(digits))
+      for (tail, isInteger) in [
+        ("]", true), (" ]                   ", true), (",0,0,0,0,0,0,0,0,0,0,0,0]", true),
+        (".5,0,0,0,0,0,0,0,0,0,0]", false), ("e5,0,0,0,0,0,0,0,0,0,0]", false),
+      ] {
+        for sign in ["", "-"] {
+          let document = Array("[\(sign)\(text)\(tail)".utf8)
+          let first = try? JSONReader.read(document) { reader throws(JSONError) in
+            try reader.beginArray()
+            _ = try reader.nextElement()
+            let value = try reader.readInt64()
+            while try reader.nextElement() { try reader.skipValue() }
+            return value
+          }
+          #expect(first == (isInteger ? Int64(sign + text) : nil), "\(sign)\(text)\(tail)")
+        }
+      }
+    }
+  }
+
   @Test("integers are exact at the edges of each type")
   func edges() throws {
     #expect(try Int64(json: Array("-9223372036854775808".utf8)) == .min)
