@@ -91,7 +91,7 @@ let package = Package(
         .target(name: "CWebSockets", condition: onLinux),
       ]),
     library("ChatCache", ["UnifiedChat", "ChatJSON", "ChatCrypto", "ChatInterchange", "CSQLite"]),
-    library("ChatClient", ["UnifiedChat", "ChatCache"]),
+    library("ChatClient", ["UnifiedChat", "ChatCache", "ChatJSON"]),
     library(
       "ChatEmulation",
       [

@@ -7,6 +7,12 @@ public struct ChatOptions: Sendable {
   public var cacheLocation: CacheLocation
   /// Keeps the caches of several apps at one vendor apart.
   public var app: String
+  /// Bytes that the cache may take; nil: no limit. Old and read messages go first, unsent ones never.
+  public var cacheLimit: Int64?
+  /// What `connect(as:)` uses.
+  public var credential = Credential.none
+  /// Asked by `connect(as:)` instead.
+  public var credentials: (any CredentialProvider)?
   /// How sends are tried again.
   public var retry: Profile.RetrySettings
   /// After each connect, whether the channel list is read and compared with the cache.
@@ -29,7 +35,7 @@ public struct ChatOptions: Sendable {
   public var log: (@Sendable (Profile.LogLevel, String) -> Void)?
 
   public init(
-    cacheLocation: CacheLocation = .memory, app: String = "", retry: Profile.RetrySettings = Profile.RetrySettings(),
+    cacheLocation: CacheLocation = .memory, app: String = "", cacheLimit: Int64? = nil, retry: Profile.RetrySettings = Profile.RetrySettings(),
     syncsChannels: Bool = true, parallelCatchUps: Int = 4, catchUpPage: Int = 100,
     outboxLifetime: Duration = .seconds(3 * 86_400), typingLifetime: Duration = .seconds(10),
     eventCapacity: Int = 4096, makeID: @escaping @Sendable () -> String = { UUID().uuidString.lowercased() },
@@ -37,6 +43,7 @@ public struct ChatOptions: Sendable {
   ) {
     self.cacheLocation = cacheLocation
     self.app = app
+    self.cacheLimit = cacheLimit
     self.retry = retry
     self.syncsChannels = syncsChannels
     self.parallelCatchUps = max(1, parallelCatchUps)
