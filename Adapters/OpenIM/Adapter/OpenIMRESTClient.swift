@@ -11,7 +11,7 @@ struct OpenIMRESTClient: Sendable {
   let base: String
   let timeout: Duration
   let log: (@Sendable (Profile.LogLevel, String) -> Void)?
-  private let trace: OpenIMTrace
+  let trace: OpenIMTrace
 
   init(http: any HTTPClient, base: String, timeout: Duration, environment: AdapterEnvironment) {
     self.http = http
@@ -92,19 +92,23 @@ struct OpenIMRESTClient: Sendable {
   }
 }
 
-/// Numbers the calls of one device, so that a log of ours and one of the server can be laid side by side.
+/// Numbers the calls of one session, so that a log of ours and one of the server can be laid side by side, and so that
+/// a push can be told to follow from an own call.
 final class OpenIMTrace: Sendable {
-  private let device: String
+  private let prefix: String
   private let count = Mutex<UInt64>(0)
 
-  init(device: String) { self.device = device }
+  /// Two sessions of one device differ too.
+  init(device: String) { prefix = "\(device)-\(String(UInt64.random(in: .min ... .max), radix: 36))-" }
+
+  func isOwn(_ operationID: String) -> Bool { operationID.hasPrefix(prefix) }
 
   func next() -> String {
     let number = count.withLock {
       $0 &+= 1
       return $0
     }
-    return "\(device)-\(number)"
+    return "\(prefix)\(number)"
   }
 }
 

@@ -1,0 +1,202 @@
+import ChatJSON
+import OpenIMWire
+import UnifiedChat
+
+extension OpenIMAdapter {
+  /// One push, to its end; the next one waits, so that the order of the server is the order of the events.
+  func handle(_ push: OpenIMLink.Push) async {
+    switch push {
+    case .message(let id, let data, let isNotice, let operationID):
+      let channel = ChannelID(id)
+      // Also what goes beside the stream of messages comes twice after some failures.
+      guard isNotice || data.contentType != OpenIMContentType.typing else { return typing(data, in: channel) }
+      guard accept(data, in: channel, isNotice: isNotice) else { return }
+      if isNotice {
+        await handleNotice(data, isOwn: trace.isOwn(operationID))
+      } else {
+        received(data, in: channel)
+      }
+    case .presence(let tips): tellPresence(tips)
+    case .kicked, .ended: break
+    }
+  }
+
+  /// False for what was told before. A number that leaves a hole tells of missed events first.
+  private func accept(_ data: OpenIMMessageData, in channel: ChannelID, isNotice: Bool) -> Bool {
+    guard data.seq > 0 else { return true }
+    let last = newest[channel]
+    if let last, data.seq <= last { return false }
+    newest[channel] = data.seq
+    if !isNotice, let last, last > 0, data.seq > last + 1 { tell(.missedEvents(in: [channel]), .local) }
+    return true
+  }
+
+  // MARK: Messages
+
+  private func received(_ data: OpenIMMessageData, in channel: ChannelID) {
+    let isMine = userID.map { data.sendID.utf8.elementsEqual($0.rawValue.utf8) } ?? false
+    if isMine, data.msgFrom != 200 {
+      if data.seq > 0 { read[channel] = max(read[channel] ?? 0, data.seq) }
+      if let waiter = sends.removeValue(forKey: ClientMessageID(data.clientMsgID)) {
+        return waiter.fulfil(.success(data))
+      }
+    }
+    guard let message = data.message(in: channel.rawValue) else { return }
+    if let sender = message.sender { endTyping(OpenIMTypist(channel: channel, user: sender)) }
+    if newest[channel] == data.seq, data.seq == 1, !isMine, data.sessionType == OpenIMSessionType.single {
+      tellFirst(of: channel, data)
+    }
+    tell(.messageReceived(message), isMine ? .echo : .live)
+    if !isMine, data.seq > 0, data.option("unreadCount") { tellUnread(channel) }
+  }
+
+  /// A single chat that somebody else has begun.
+  private func tellFirst(of id: ChannelID, _ data: OpenIMMessageData) {
+    var channel = Channel(id: id, kind: .direct, memberCount: 2, peer: UserID(data.sendID))
+    channel.isDistinct = true
+    channel.myRole = .member
+    channel.myState = .joined
+    tell(.channelJoined(channel))
+  }
+
+  private func tellUnread(_ channel: ChannelID) {
+    let count = max(0, (newest[channel] ?? 0) - (read[channel] ?? 0))
+    tell(.unreadChanged(channel, .exact(Int(clamping: count))))
+  }
+
+  // MARK: Typing
+
+  private func typing(_ data: OpenIMMessageData, in channel: ChannelID) {
+    let typist = OpenIMTypist(channel: channel, user: UserID(data.sendID))
+    guard typist.user != userID else { return }
+    guard (try? JSONValue(parsing: data.content))?["msgTips"]?.string == "yes" else { return endTyping(typist) }
+    let isNew = typists[typist] == nil
+    typists[typist]?.cancel()
+    // The vendor's client lets a hint stand for some ten seconds.
+    typists[typist] = Task { [clock] in
+      guard (try? await clock.sleep(for: .seconds(10))) != nil, !Task.isCancelled else { return }
+      self.endTyping(typist)
+    }
+    if isNew { tell(.typingStarted(channel, typist.user)) }
+  }
+
+  private func endTyping(_ typist: OpenIMTypist) {
+    guard let task = typists.removeValue(forKey: typist) else { return }
+    task.cancel()
+    tell(.typingEnded(typist.channel, typist.user))
+  }
+
+  // MARK: Notices
+
+  private func handleNotice(_ data: OpenIMMessageData, isOwn: Bool) async {
+    guard let detail = OpenIMNotice.detail(of: data.content) else { return }
+    switch data.contentType {
+    case OpenIMNotice.read: readMark(detail, isOwn: isOwn)
+    // What this connection did itself it has told its caller.
+    case OpenIMNotice.revoked: if !isOwn { await revoked(detail) }
+    case OpenIMNotice.deleted: if !isOwn { await deleted(detail) }
+    case OpenIMNotice.historyCleared: cleared(detail, isOwn: isOwn)
+    case OpenIMNotice.conversationChanged where !isOwn:
+      for id in detail["conversationIDList"]?.array ?? [] {
+        if let id = id.string { await changed(ChannelID(id), nil) }
+      }
+    default:
+      guard let group = detail["group"], let id = group["groupID"]?.string else { return }
+      await groupNotice(data.contentType, detail, ChannelID(OpenIMConversationID.group(id)), isOwn: isOwn)
+    }
+  }
+
+  private func readMark(_ detail: JSONValue, isOwn: Bool) {
+    guard let id = detail["conversationID"]?.string, let user = detail["markAsReadUserID"]?.string,
+      let seq = detail["hasReadSeq"]?.int
+    else { return }
+    let channel = ChannelID(id)
+    if seq > 0, !isOwn { tell(.readChanged(channel, UserID(user), MessagePosition(sequence: seq))) }
+    guard UserID(user) == userID else { return }
+    read[channel] = seq
+    tellUnread(channel)
+  }
+
+  private func revoked(_ detail: JSONValue) async {
+    guard let id = detail["conversationID"]?.string, let seq = detail["seq"]?.int else { return }
+    let channel = ChannelID(id)
+    // The notice names no message id; the stored tombstone does.
+    guard let stored = try? await fetch([seq], in: channel).first, let message = stored.message(in: id) else {
+      return tell(.missedEvents(in: [channel]), .local)
+    }
+    tell(.messageRecalled(message))
+  }
+
+  private func deleted(_ detail: JSONValue) async {
+    guard let id = detail["conversationID"]?.string else { return }
+    let seqs = (detail["seqs"]?.array ?? []).compactMap(\.int)
+    for data in (try? await fetch(seqs, in: ChannelID(id))) ?? [] where !data.serverMsgID.isEmpty {
+      tell(.messageHidden(ChannelID(id), MessageID(data.serverMsgID)))
+    }
+  }
+
+  private func cleared(_ detail: JSONValue, isOwn: Bool) {
+    for id in (detail["conversationIDs"]?.array ?? []).compactMap(\.string) {
+      let channel = ChannelID(id)
+      read[channel] = newest[channel]
+      if !isOwn { tell(.historyCleared(channel, upTo: MessagePosition(sequence: newest[channel] ?? 0))) }
+    }
+  }
+
+  /// The whole channel as it is now; as the notice has it when it cannot be read.
+  private func changed(_ id: ChannelID, _ group: JSONValue?) async {
+    if let channel = try? await channel(id) { return tell(.channelChanged(channel)) }
+    if let group, let channel = OpenIMMapping.channel(group: group) { tell(.channelChanged(channel)) }
+  }
+
+  private func groupNotice(_ type: Int64, _ detail: JSONValue, _ id: ChannelID, isOwn: Bool) async {
+    let actor = detail["opUser"]?["userID"]?.string.map { UserID($0) }
+    switch type {
+    case OpenIMNotice.groupCreated: if !isOwn { await joined(id, detail) }
+    case OpenIMNotice.memberInvited: await entered(id, detail, detail["invitedUserList"]?.array ?? [])
+    case OpenIMNotice.memberEntered: await entered(id, detail, [detail["entrantUser"]].compactMap(\.self), isOwn: isOwn)
+    case OpenIMNotice.memberKicked: left(id, detail["kickedUserList"]?.array ?? [], .removed(by: actor))
+    case OpenIMNotice.memberQuit: left(id, [detail["quitUser"]].compactMap(\.self), .left, isOwn: isOwn)
+    case OpenIMNotice.groupDismissed:
+      newest[id] = nil
+      if !isOwn { tell(.channelDeleted(id)) }
+    case OpenIMNotice.ownerTransferred:
+      for key in ["oldGroupOwnerInfo", "newGroupOwner"] { memberChanged(id, detail[key]) }
+    case OpenIMNotice.memberMuted, OpenIMNotice.memberUnmuted:
+      if !isOwn { memberChanged(id, detail["mutedUser"]) }
+    case OpenIMNotice.memberInfoSet: if !isOwn { memberChanged(id, detail["changedUser"]) }
+    // A change of role is told by the member's notice that comes with it.
+    case OpenIMNotice.memberMadeAdmin, OpenIMNotice.memberMadeOrdinary: break
+    default: if !isOwn { await changed(id, detail["group"]) }
+    }
+  }
+
+  private func joined(_ id: ChannelID, _ detail: JSONValue) async {
+    note(id)
+    if let channel = try? await channel(id) { return tell(.channelJoined(channel)) }
+    if let group = detail["group"], let channel = OpenIMMapping.channel(group: group) { tell(.channelJoined(channel)) }
+  }
+
+  private func entered(_ id: ChannelID, _ detail: JSONValue, _ people: [JSONValue], isOwn: Bool = false) async {
+    for member in people.compactMap({ OpenIMMapping.member($0, now: clock.now) }) {
+      if member.user.id != userID { tell(.memberJoined(id, member)) } else if !isOwn { await joined(id, detail) }
+    }
+  }
+
+  private func left(_ id: ChannelID, _ people: [JSONValue], _ reason: DepartureReason, isOwn: Bool = false) {
+    for user in people.compactMap({ $0["userID"]?.string }).map({ UserID($0) }) {
+      guard user == userID else {
+        tell(.memberLeft(id, user, reason))
+        continue
+      }
+      newest[id] = nil
+      read[id] = nil
+      if !isOwn { tell(.channelLeft(id, reason)) }
+    }
+  }
+
+  private func memberChanged(_ id: ChannelID, _ json: JSONValue?) {
+    guard let json, let member = OpenIMMapping.member(json, now: clock.now) else { return }
+    tell(.memberChanged(id, member))
+  }
+}

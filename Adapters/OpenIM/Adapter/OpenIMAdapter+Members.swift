@@ -1,0 +1,124 @@
+import ChatJSON
+import OpenIMWire
+import UnifiedChat
+
+extension OpenIMAdapter {
+  /// A group may want an application, which this adapter does not make.
+  public func join(_ id: ChannelID) async throws(ChatError) -> Channel {
+    let me = try me(.join)
+    let group = try group(id, .join)
+    let known = try await call("/group/get_groups_info", ["groupIDs": [.string(group)]], for: .join)
+    guard known["groupInfos"]?[0] != nil else {
+      throw ChatError(.notFound, operation: .join, detail: "no channel \(id)")
+    }
+    try await call(
+      "/group/join_group",
+      [
+        "groupID": .string(group), "reqMessage": "", "joinSource": 3, "inviterUserID": .string(me.rawValue),
+        "ex": "",
+      ], for: .join)
+    note(id)
+    return try await channel(id)
+  }
+
+  public func leave(_ id: ChannelID) async throws(ChatError) {
+    let me = try me(.leave)
+    try await call(
+      "/group/quit_group", ["groupID": .string(try group(id, .leave)), "userID": .string(me.rawValue)], for: .leave)
+    newest[id] = nil
+  }
+
+  public func invite(_ users: [UserID], to id: ChannelID) async throws(ChatError) {
+    try await call(
+      "/group/invite_user_to_group",
+      [
+        "groupID": .string(try group(id, .invite)), "invitedUserIDs": .array(users.map { .string($0.rawValue) }),
+        "reason": "", "sendMessage": .null,
+      ], for: .invite)
+  }
+
+  public func removeMembers(_ users: [UserID], from id: ChannelID) async throws(ChatError) {
+    try await call(
+      "/group/kick_group",
+      [
+        "groupID": .string(try group(id, .removeMember)),
+        "kickedUserIDs": .array(users.map { .string($0.rawValue) }), "reason": "", "sendMessage": .null,
+      ], for: .removeMember)
+  }
+
+  /// Pages are numbered at the vendor; a page larger than its 200 is made of several.
+  public func members(of id: ChannelID, limit: Int, page: PageToken?) async throws(ChatError) -> Page<Member> {
+    let me = try me(.listMembers)
+    guard let group = OpenIMConversationID.groupID(of: id.rawValue) else {
+      let people = try await users([me, try peer(of: id, .listMembers)])
+      return Page(items: people.map { Member(user: $0) }, next: nil)
+    }
+    guard let start = page.map({ Int($0.rawValue) }) ?? 0, start >= 0, limit >= 1 else {
+      throw ChatError(.invalidArgument(field: "page"), operation: .listMembers)
+    }
+    // One page of the vendor holds the rows from `start` on when its size divides `start`.
+    let size = min(limit, 200)
+    var found: [Member] = []
+    var total = 0
+    var row = start - start % size
+    repeat {
+      let data = try await call(
+        "/group/get_group_member_list",
+        [
+          "groupID": .string(group), "filter": 0, "keyword": "",
+          "pagination": OpenIMAdmin.page(row / size + 1, size: size),
+        ], for: .listMembers)
+      total = Int(clamping: data["total"]?.int ?? 0)
+      let list = data["members"]?.array ?? []
+      found += list.dropFirst(max(0, start - row)).compactMap { OpenIMMapping.member($0, now: clock.now) }
+      row += size
+      if list.isEmpty { break }
+    } while found.count < limit && row < total
+    let items = Array(found.prefix(limit))
+    let end = start + items.count
+    return Page(items: items, next: end < total && !items.isEmpty ? PageToken(String(end)) : nil)
+  }
+
+  public func setRole(_ role: MemberRole, of user: UserID, in id: ChannelID) async throws(ChatError) {
+    let me = try me(.setRole)
+    let group = try group(id, .setRole)
+    if role == .owner {
+      try await call(
+        "/group/transfer_group",
+        [
+          "groupID": .string(group), "oldOwnerUserID": .string(me.rawValue),
+          "newOwnerUserID": .string(user.rawValue),
+        ], for: .setRole)
+      return
+    }
+    guard role == .admin || role == .member else {
+      throw ChatError(.invalidArgument(field: "role"), operation: .setRole)
+    }
+    try await call(
+      "/group/set_group_member_info",
+      [
+        "members": [
+          [
+            "groupID": .string(group), "userID": .string(user.rawValue),
+            "roleLevel": .int(OpenIMMapping.roleLevel(role)),
+          ]
+        ]
+      ], for: .setRole)
+  }
+
+  /// Without an end: a hundred years, since the vendor wants seconds.
+  public func mute(_ user: UserID, in id: ChannelID, for duration: Duration?) async throws(ChatError) {
+    let seconds = duration.map { max(1, $0.components.seconds) } ?? 3_153_600_000
+    try await call(
+      "/group/mute_group_member",
+      [
+        "groupID": .string(try group(id, .mute)), "userID": .string(user.rawValue), "mutedSeconds": .int(seconds),
+      ], for: .mute)
+  }
+
+  public func unmute(_ user: UserID, in id: ChannelID) async throws(ChatError) {
+    try await call(
+      "/group/cancel_mute_group_member",
+      ["groupID": .string(try group(id, .mute)), "userID": .string(user.rawValue)], for: .mute)
+  }
+}

@@ -1,0 +1,108 @@
+import ChatJSON
+import ChatTransport
+import OpenIMWire
+import UnifiedChat
+
+/// One user's session at an OpenIM server, over the gateway's JSON form and REST.
+///
+/// Sequence numbers are the positions. A push that leaves a hole is told as missed events of its channel, so that the
+/// client reads forward; placeholders that the server puts in holes are never shown.
+public actor OpenIMAdapter: ChatAdapter {
+  public static let capabilities = OpenIMCapabilities.native
+
+  public nonisolated let vendor: VendorName = "openim"
+  public var capabilities: CapabilitySet { Self.capabilities }
+  public var state: ConnectionState { connectionState }
+  public internal(set) var currentUser: User?
+
+  nonisolated let hub = EventHub()
+  let transports: Transports
+  let clock: any ChatClock
+  let credentials: (any CredentialProvider)?
+  let trace: OpenIMTrace
+  let rest: OpenIMRESTClient
+  let gateway: String
+  let platform: Int64
+  let retry: Profile.RetrySettings
+
+  var connectionState: ConnectionState = .disconnected(.initial)
+  var userID: UserID?
+  var token: String?
+  var link: OpenIMLink?
+  /// Changes with each connect and disconnect, so that what belongs to an earlier session knows it.
+  var generation = 0
+  var opening: Task<Result<User, ChatError>, Never>?
+  var keeper: Task<Void, Never>?
+  var renewal: Task<String?, Never>?
+
+  /// The newest number told of each conversation, notices included, and the own read mark.
+  var newest: [ChannelID: Int64] = [:]
+  var read: [ChannelID: Int64] = [:]
+  /// Sends of this connection whose push has not come back yet.
+  var sends: [ClientMessageID: OpenIMWaiter<Result<OpenIMMessageData, ChatError>>] = [:]
+  var typists: [OpenIMTypist: Task<Void, Never>] = [:]
+  var watched: Set<UserID> = []
+
+  public init(
+    profile: Profile, environment: AdapterEnvironment, transports: Transports
+  ) throws(ChatError) {
+    self.transports = transports
+    clock = environment.clock
+    credentials = environment.credentials
+    rest = OpenIMRESTClient(
+      http: transports.http, base: try profile.apiBase(), timeout: profile.retry.requestTimeout,
+      environment: environment)
+    trace = rest.trace
+    gateway = try profile.gatewayBase()
+    platform = try profile.platform()
+    retry = profile.retry
+  }
+
+  public nonisolated func events() -> ChatEventStream { hub.events() }
+
+  func tell(_ kind: ChatEvent.Kind, _ source: ChatEvent.Source = .live) {
+    hub.publish(ChatEvent(kind, source: source))
+  }
+
+  func move(to next: ConnectionState) {
+    guard next != connectionState, connectionState.canMove(to: next) else { return }
+    connectionState = next
+    tell(.connectionChanged(next), .local)
+  }
+
+  // MARK: What every call needs
+
+  func me(_ operation: ChatError.Operation) throws(ChatError) -> UserID {
+    guard let userID else { throw ChatError(.network(.closed), operation: operation, detail: "not connected") }
+    return userID
+  }
+
+  func live(_ operation: ChatError.Operation) throws(ChatError) -> OpenIMLink {
+    guard let link else { throw ChatError(.network(.closed), operation: operation, detail: "not connected") }
+    return link
+  }
+
+  /// A REST call as the user; an expired token is renewed once.
+  @discardableResult
+  func call(
+    _ path: String, _ body: JSONValue, for operation: ChatError.Operation
+  ) async throws(ChatError) -> JSONValue {
+    guard let used = token, userID != nil else {
+      throw ChatError(.network(.closed), operation: operation, detail: "not connected")
+    }
+    do { return try await rest.call(path, body, token: used, for: operation) } catch {
+      guard error.kind == .authentication else { throw error }
+      if error.retry == .afterRenewal, let fresh = await renewed(used) {
+        return try await rest.call(path, body, token: fresh, for: operation)
+      }
+      await refuse(Self.refusal(of: error))
+      throw error
+    }
+  }
+}
+
+/// Who types where.
+struct OpenIMTypist: Hashable {
+  var channel: ChannelID
+  var user: UserID
+}
