@@ -130,6 +130,24 @@ struct StorageTests {
     #expect(error?.description == "/nowhere/r.jsonl: can't be read; check its name and rights")
   }
 
+  @Test("the coverage table shows what was called, and what is missing")
+  func coverage() {
+    let table = [
+      EmulatorCoverage(endpoint: "GET /a", isImplemented: true, calls: 3),
+      EmulatorCoverage(endpoint: "GET /b", isImplemented: true, calls: 12),
+      EmulatorCoverage(endpoint: "GET /c", isImplemented: true, calls: 0),
+      EmulatorCoverage(endpoint: "GET /d", isImplemented: false, calls: 1),
+    ].table()
+    #expect(
+      table == """
+        implemented: 3 endpoints, 2 of them called
+          12  GET /b
+           3  GET /a
+        not implemented:
+           1  GET /d
+        """)
+  }
+
   @Test("a served emulator loads, restores, tells where it is, and saves when it ends")
   func run() async throws {
     let file = try scratch.file("r.jsonl", "{\"type\":\"a\"}\n")
