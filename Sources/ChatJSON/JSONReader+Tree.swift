@@ -48,8 +48,8 @@ struct TreeBuilder: ~Copyable {
     var start: Int
     /// Where in the stack of members the value goes that is read now.
     var target = 0
-    /// One bit for each key so far, by its bytes: a clear bit proves a key new.
-    var seen: UInt64 = 0
+    /// Two bits for each key so far, by its bytes: if either is clear, a key is new.
+    var seen: (UInt64, UInt64) = (0, 0)
     /// The keys of a large object, by their place in it.
     var index: [ByteKey: Int]?
   }
@@ -132,10 +132,11 @@ struct TreeBuilder: ~Copyable {
     let key = try reader.decode(raw)
     try reader.expect(UInt8(ascii: ":"))
     let last = frames.count &- 1
-    // The bit is of the raw bytes. Escapes hide a key's bytes, so such a key sets all bits.
-    let bit = raw.hasEscapes ? ~0 : Self.bit(raw)
-    let mayBeKnown = frames[last].seen & bit != 0
-    frames[last].seen |= bit
+    // The bits are of the raw bytes. Escapes hide a key's bytes, so such a key sets them all.
+    let bits = raw.hasEscapes ? (~0, ~0) : Self.bits(raw)
+    let mayBeKnown = frames[last].seen.0 & bits.0 != 0 && frames[last].seen.1 & bits.1 != 0
+    frames[last].seen.0 |= bits.0
+    frames[last].seen.1 |= bits.1
     if mayBeKnown, let known = find(key) {
       if reader.limits.duplicateKeys == .reject {
         throw reader.failure(.duplicateKey, at: place, inside: reader.cursor)
@@ -148,13 +149,14 @@ struct TreeBuilder: ~Copyable {
     }
   }
 
-  @inline(__always) private static func bit(_ raw: JSONReader.RawString) -> UInt64 {
-    guard raw.count > 0 else { return 1 }
+  @inline(__always) private static func bits(_ raw: JSONReader.RawString) -> (UInt64, UInt64) {
+    guard raw.count > 0 else { return (1, 1) }
     let first = UInt64(raw.start[0])
     let middle = UInt64(raw.start[raw.count >> 1])
     let last = UInt64(raw.start[raw.count &- 1])
-    let mixed = (first &* 31 &+ middle &* 17 &+ last &* 7 &+ UInt64(truncatingIfNeeded: raw.count)) & 63
-    return 1 &<< mixed
+    let mixed = first | middle &<< 8 | last &<< 16 | UInt64(truncatingIfNeeded: raw.count) &<< 24
+    let hash = mixed &* 0x9E37_79B9_7F4A_7C15
+    return (1 &<< (hash &>> 58), 1 &<< (hash &>> 52 & 63))
   }
 
   /// The place of the innermost object's member `key` on the stack of members.

@@ -41,10 +41,10 @@ struct MoveStack<Item>: ~Copyable {
     let taken = count &- start
     guard taken > 0, let base else { return [] }
     count = start
-    return Array(unsafeUninitializedCapacity: taken) { buffer, initialized in
-      buffer.baseAddress?.moveInitialize(from: base + start, count: taken)
-      initialized = taken
-    }
+    var items: [Item] = []
+    items.reserveCapacity(taken)
+    for place in 0..<taken { items.append((base + start + place).move()) }
+    return items
   }
 
   @inline(never) private mutating func grow() {
