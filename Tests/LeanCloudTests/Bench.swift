@@ -4,10 +4,12 @@ import ChatTransport
 import LeanCloudEmulator
 import LeanCloudWire
 import Testing
+import UnifiedChat
 
 /// An emulator without sockets on a clock that stands still, and what tests say to it.
 struct Bench {
   let host: EmulatorHost
+  let clock = ManualClock(start: Timestamp(milliseconds: Self.start))
   static let start: Int64 = 1_700_000_000_000
   static let base = "http://leancloud.example"
 
@@ -26,6 +28,15 @@ struct Bench {
     let link = try await host.transports.webSocket.connect(request)
     let subprotocol = protocols.first.flatMap { LeanCloudSubprotocol(name: $0) } ?? .unnamed
     return RawSocket(link: link, codec: LeanCloudCodec(subprotocol))
+  }
+
+  /// Both clocks, a second at a time.
+  func pass(seconds: Int) async {
+    for _ in 0..<seconds {
+      await host.advance(by: .seconds(1))
+      clock.advance(by: .seconds(1))
+      for _ in 0..<20 { await Task.yield() }
+    }
   }
 
   /// A socket with `peer` logged in on it.

@@ -53,8 +53,12 @@ extension LeanCloudBody {
     }
     var object = JSONObject()
     if !writeContent(message.content, to: &object) {
-      object["_lctype"] = .int(Kind.text)
-      object["_lctext"] = .string(fallbackText(of: message.content))
+      if message.isRecalled {
+        object["_lctype"] = .int(Kind.recalled)
+      } else {
+        object["_lctype"] = .int(Kind.text)
+        object["_lctext"] = .string(fallbackText(of: message.content))
+      }
       kept["content"] = message.content.json()
     }
     writeAttributes(of: message, kept: kept, origin: origin, to: &object)

@@ -19,6 +19,9 @@ public enum LeanCloudUser {
     let id = row[idColumn]?.string ?? row["objectId"]?.string ?? ""
     var user = User(id: UserID(id), name: row["nickname"]?.string)
     let username = row["username"]?.string
+    // A row that we wrote has an object id of the service's making and says whom it means.
+    let kept = row["attr"]?[LeanCloudBody.marker]?["kept"]
+    if let named = kept?["client"]?.string { user.id = UserID(named) }
     // A user name that only repeats the id is no name that anybody chose.
     if user.name == nil, let username, UserID(username) != user.id { user.name = username }
     user.avatarURL = row["avatar"]?.string ?? row["avatar"]?["url"]?.string
@@ -27,7 +30,7 @@ public enum LeanCloudUser {
     var customText: JSONText?
     if let envelope = attributes?[LeanCloudBody.marker], envelope["v"]?.int == 1 {
       origin = Provenance(envelope)?.origin
-      customText = envelope["kept"]?["customData"]?.string.map { JSONText(unchecked: $0) }
+      customText = kept?["customData"]?.string.map { JSONText(unchecked: $0) }
       attributes?[LeanCloudBody.marker] = nil
       if attributes?.isEmpty == true { attributes = nil }
     }
@@ -41,8 +44,10 @@ public enum LeanCloudUser {
   }
 
   /// The columns that hold a profile.
-  public static func columns(_ user: User, origin: Origin? = nil) -> JSONObject {
-    var columns = LeanCloudConversation.columns(customData: user.customData, origin: origin)
+  /// `keepsID`: the row's own id will not be the client id.
+  public static func columns(_ user: User, origin: Origin? = nil, keepsID: Bool = false) -> JSONObject {
+    let kept: JSONObject = keepsID ? ["client": .string(user.id.rawValue)] : [:]
+    var columns = LeanCloudConversation.columns(customData: user.customData, kept: kept, origin: origin)
     columns["nickname"] = user.name.map { .string($0) }
     columns["avatar"] = user.avatarURL.map { .string($0) }
     return columns

@@ -1,0 +1,244 @@
+import ChatCrypto
+import ChatInterchange
+import ChatJSON
+import ChatTransport
+import LeanCloudWire
+import UnifiedChat
+
+/// Writes conversations and messages over REST with the master key.
+///
+/// No endpoint takes a past time, so a message gets the server's time and keeps its own in `_lcattrs`, where
+/// `LeanCloudSource` finds it again. Messages go one by one, in order. The service does not deduplicate them: ask
+/// `existing` before a channel that was begun.
+public struct LeanCloudDestination: ChatDestination {
+  public let vendor: VendorName = "leancloud"
+  public let capabilities = LeanCloudCapabilities.conversation
+  let rest: LeanCloudREST
+
+  static let memberLimit = 500
+  static let mentionLimit = 20
+
+  public var limits: DestinationLimits {
+    DestinationLimits(batch: 50, parallelChannels: 4, membersPerChannel: Self.memberLimit, userIDBytes: 64)
+  }
+
+  public init(profile: Profile, environment: AdapterEnvironment, transports: Transports) throws(ChatError) {
+    guard try LeanCloudModel(profile) == .conversation else {
+      throw ChatError(
+        .invalidArgument(field: "model"), operation: .writeDestination, detail: "the 2014 model takes no imports")
+    }
+    rest = LeanCloudREST(profile: profile, environment: environment, http: transports.http)
+    guard !rest.appID.isEmpty else {
+      throw ChatError(.invalidArgument(field: "appID"), operation: .writeDestination, detail: "the profile names no appID")
+    }
+  }
+
+  private func call(
+    _ method: String, _ path: String, query: [(String, String)] = [], _ body: JSONObject? = nil
+  ) async throws(ChatError) -> JSONValue {
+    try await rest.call(
+      method, path, query: query, body: body.map { .object($0) }, key: .master, operation: .writeDestination)
+  }
+
+  // MARK: Users
+
+  /// Whoever has a profile gets a row of `_User` named by the client id; a client without one needs nothing.
+  public func putUsers(_ users: [UserRecord]) async throws(ChatError) -> [PutOutcome<UserID>] {
+    var outcomes: [PutOutcome<UserID>] = []
+    for record in users {
+      let user = record.user
+      if user.id.rawValue.unicodeScalars.count > 64 {
+        let error = ChatError(
+          .invalidArgument(field: "userID"), operation: .writeDestination, detail: "a client id has at most 64 characters")
+        outcomes.append(.refused(error))
+      } else if record.isPlaceholder || (user.name == nil && user.avatarURL == nil && user.customData == nil) {
+        outcomes.append(.existed(user.id))
+      } else {
+        outcomes.append(try await put(record))
+      }
+    }
+    return outcomes
+  }
+
+  private func put(_ record: UserRecord) async throws(ChatError) -> PutOutcome<UserID> {
+    let user = record.user
+    let condition: JSONValue = ["username": .string(user.id.rawValue)]
+    let found = try await call("GET", "/1.1/classes/_User", query: [("where", condition.text()), ("limit", "1")])
+    var columns = LeanCloudUser.columns(user, origin: record.origin, keepsID: true)
+    if let id = found["results"]?[0]?["objectId"]?.string {
+      _ = try await call("PUT", "/1.1/users/\(LeanCloudREST.percent(id))", columns)
+      return .existed(user.id)
+    }
+    columns["username"] = .string(user.id.rawValue)
+    // Nobody logs in with it: clients need no account.
+    columns["password"] = .string(Hex.encode(SecureBytes.random(24)))
+    _ = try await call("POST", "/1.1/users", columns)
+    return .written(user.id)
+  }
+
+  // MARK: Channels
+
+  public func putChannel(
+    _ channel: ChannelRecord, members: [MemberRecord]
+  ) async throws(ChatError) -> PutOutcome<ChannelID> {
+    let origin = channel.origin ?? Origin(vendor: "unknown", id: channel.channel.id.rawValue)
+    let joined = members.filter { $0.member.state == .joined }
+    let existing = try await find(origin)
+    let id: String
+    if let existing { id = existing } else { id = try await create(channel.channel, origin, members: joined) }
+    try await complete(id, channel.channel, members: joined)
+    return existing == nil ? .written(ChannelID(id)) : .existed(ChannelID(id))
+  }
+
+  private func find(_ origin: Origin) async throws(ChatError) -> String? {
+    let condition: JSONValue = [
+      "attr.unifiedchat.id": .string(origin.id), "attr.unifiedchat.vendor": .string(origin.vendor.rawValue),
+    ]
+    let found = try await call(
+      "GET", "/1.1/classes/_Conversation", query: [("where", condition.text()), ("limit", "1")])
+    return found["results"]?[0]?["objectId"]?.string
+  }
+
+  private func create(
+    _ channel: Channel, _ origin: Origin, members: [MemberRecord]
+  ) async throws(ChatError) -> String {
+    var body = LeanCloudConversation.columns(customData: channel.customData, kept: kept(of: channel), origin: origin)
+    body["name"] = channel.name.map { .string($0) }
+    body["coverURL"] = channel.coverURL.map { .string($0) }
+    if !channel.metadata.isEmpty {
+      body["metadata"] = .object(JSONObject(channel.metadata.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }))
+    }
+    let ids = members.map(\.member.user.id.rawValue)
+    let path: String
+    switch channel.kind {
+    case .open: path = "chatrooms"
+    case .service: path = "service-conversations"
+    default:
+      path = "conversations"
+      body["m"] = .strings(ids.prefix(Self.memberLimit))
+      // An imported conversation must not fall together with another one of the same members.
+      body["unique"] = false
+    }
+    let answer = try await call("POST", "/1.2/rtm/\(path)", body)
+    guard let id = answer["objectId"]?.string else {
+      throw ChatError(.protocolViolation, operation: .writeDestination, detail: "a conversation without objectId")
+    }
+    return id
+  }
+
+  /// What the vendor sets itself when a conversation is made.
+  private func kept(of channel: Channel) -> JSONObject {
+    var kept = JSONObject()
+    kept["createdAt"] = channel.createdAt.map { .int($0.milliseconds) } ?? .null
+    kept["createdBy"] = channel.createdBy.map { .string($0.rawValue) } ?? .null
+    if !Self.hasForm(channel.kind) || channel.kind == .direct { kept["kind"] = .string(channel.kind.recordName) }
+    if channel.isFrozen { kept["frozen"] = true }
+    if channel.isDistinct { kept["distinct"] = true }
+    return kept
+  }
+
+  private static func hasForm(_ kind: ChannelKind) -> Bool {
+    switch kind {
+    case .direct, .group, .open, .service: true
+    case .temporary, .unknown: false
+    }
+  }
+
+  /// Members, roles and silences that are not there yet.
+  private func complete(_ id: String, _ channel: Channel, members: [MemberRecord]) async throws(ChatError) {
+    let path = LeanCloudREST.percent(id)
+    switch channel.kind {
+    case .open: return
+    case .service:
+      for member in members {
+        _ = try await call(
+          "POST", "/1.2/rtm/service-conversations/\(path)/subscribers",
+          ["client_id": .string(member.member.user.id.rawValue)])
+      }
+      return
+    default: break
+    }
+    let ids = members.map(\.member.user.id.rawValue)
+    if !ids.isEmpty { _ = try await call("POST", "/1.2/rtm/conversations/\(path)/members", ["client_ids": .strings(ids)]) }
+    for record in members {
+      let client = record.member.user.id.rawValue
+      if let role = LeanCloudConversation.roleName(record.member.role), ["Owner", "Manager"].contains(role) {
+        _ = try await call(
+          "POST", "/1.2/rtm/conversations/\(path)/member-infos", ["clientId": .string(client), "role": .string(role)])
+      }
+    }
+    let silenced = members.filter(\.member.isMuted).map(\.member.user.id.rawValue)
+    if !silenced.isEmpty {
+      _ = try await call(
+        "POST", "/1.2/rtm/conversations/\(path)/permanent-silenceds", ["client_ids": .strings(silenced)])
+    }
+  }
+
+  public func putAttachment(
+    _ attachment: Attachment, bytes: [UInt8], in channel: ChannelID
+  ) async throws(ChatError) -> Attachment {
+    var stored = attachment
+    stored.url = try await LeanCloudFiles(rest: rest).upload(attachment, bytes: bytes, operation: .writeDestination)
+    stored.source = nil
+    return stored
+  }
+
+  // MARK: Messages
+
+  public func putMessages(
+    _ messages: [MessageRecord], in channel: ChannelID
+  ) async throws(ChatError) -> [PutOutcome<MessageID>] {
+    var outcomes: [PutOutcome<MessageID>] = []
+    for record in messages {
+      do { outcomes.append(.written(try await put(record, in: channel))) } catch {
+        // What was refused for itself does not stop the rest; a broken line or a full minute does.
+        switch error.kind {
+        case .invalidArgument, .tooLarge, .permission: outcomes.append(.refused(error))
+        default:
+          if outcomes.isEmpty { throw error }
+          outcomes += Array(repeating: .refused(error), count: messages.count - outcomes.count)
+          return outcomes
+        }
+      }
+    }
+    return outcomes
+  }
+
+  private func put(_ record: MessageRecord, in channel: ChannelID) async throws(ChatError) -> MessageID {
+    let message = record.message
+    let origin =
+      record.origin ?? Origin(vendor: "unknown", id: message.id?.rawValue ?? "", channel: message.channel)
+    let encoded = LeanCloudBody.encode(
+      message, origin: origin, keeping: Self.keptFields, maximumMentions: Self.mentionLimit)
+    var body: JSONObject = [
+      "from_client": .string(message.sender?.rawValue ?? Self.service), "message": .string(encoded.text),
+      "transient": false, "no_sync": true,
+    ]
+    if !encoded.mentions.isEmpty { body["mention_client_ids"] = .strings(encoded.mentions) }
+    if encoded.mentionsAll { body["mention_all"] = true }
+    let answer = try await call(
+      "POST", "/1.2/rtm/conversations/\(LeanCloudREST.percent(channel.rawValue))/messages", body)
+    guard let id = answer["msg-id"]?.string else {
+      throw ChatError(.protocolViolation, operation: .writeDestination, detail: "a message without msg-id")
+    }
+    return MessageID(id)
+  }
+
+  /// The author of notices of the service.
+  static let service = "_service"
+  static let keptFields: Set<MessageField> = [.createdAt, .editedAt, .sender]
+
+  public func finishChannel(
+    _ channel: ChannelID, original: ChannelRecord, members: [MemberRecord]
+  ) async throws(ChatError) {}
+
+  public func existing(in channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<ExistingMessage> {
+    let source = LeanCloudSource(rest: rest)
+    let page = try await source.messages(in: channel, after: cursor)
+    let items = page.items.compactMap { record -> ExistingMessage? in
+      guard let origin = record.origin, let id = record.message.id else { return nil }
+      return ExistingMessage(origin: origin, id: id)
+    }
+    return SourcePage(items: items, next: page.next)
+  }
+}

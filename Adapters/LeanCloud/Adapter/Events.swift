@@ -1,0 +1,186 @@
+import ChatJSON
+import LeanCloudWire
+import UnifiedChat
+
+extension LeanCloudAdapter {
+  static let typingLife = Duration.seconds(10)
+
+  func handle(_ frame: LeanCloudFrame) async {
+    switch frame.command {
+    case "direct": await received(frame)
+    case "patch": await patched(frame)
+    case "rcp": await receipt(frame)
+    case "unread": await unreadTold(frame)
+    case "conv": await changed(frame)
+    default: break
+    }
+  }
+
+  private func publish(_ kind: ChatEvent.Kind, _ source: ChatEvent.Source = .live) async {
+    await line.publish(ChatEvent(kind, source: source))
+  }
+
+  // MARK: Messages
+
+  private func received(_ frame: LeanCloudFrame) async {
+    guard let channel = frame.string("cid") else { return }
+    let id = ChannelID(channel)
+    let sender = frame.string("fromPeerId").map { UserID($0) }
+    if let isTyping = LeanCloudMapping.typing(frame) {
+      if let sender, sender != me { await typing(isTyping, sender, in: id) }
+      return
+    }
+    guard let stored = LeanCloudMapping.stored(direct: frame, channel: channel), echoes.isNew(MessageID(stored.id)) else {
+      return
+    }
+    let message = LeanCloudMapping.message(stored)
+    let isOwn = sender == me
+    if let sender, !isOwn { await typing(false, sender, in: id) }
+    await publish(.messageReceived(message), isOwn ? .echo : .live)
+    guard !isOwn, frame.bool("transient") != true, frame.int("convType") != 2 else { return }
+    if let number = unread[id] { unread[id] = number + 1 }
+    // Delivered: takes it off the offline queue, and tells a sender who asked.
+    let fields: JSONObject = ["cid": .string(channel), "mid": .string(stored.id)]
+    try? await line.tell(self.frame("ack", nil, fields), .markRead)
+  }
+
+  private func patched(_ frame: LeanCloudFrame) async {
+    for item in frame["patches"]?.array ?? [] {
+      guard let stored = LeanCloudMapping.stored(patch: item) else { continue }
+      lastPatchTime = max(lastPatchTime, stored.patchTimestamp ?? 0)
+      let message = LeanCloudMapping.message(stored)
+      await publish(message.isRecalled ? .messageRecalled(message) : .messageUpdated(message))
+    }
+    if let time = frame.int("lastPatchTime") { lastPatchTime = max(lastPatchTime, time) }
+  }
+
+  private func receipt(_ frame: LeanCloudFrame) async {
+    guard let channel = frame.string("cid"), let time = frame.int("t"), let user = frame.string("from") else { return }
+    let position =
+      frame.string("id").map { MessagePosition(time: Timestamp(milliseconds: time), id: MessageID($0)) }
+      ?? MessagePosition(major: time, minor: 0, tail: "~")
+    let isRead = frame.bool("read") ?? false
+    await publish(
+      isRead
+        ? .readChanged(ChannelID(channel), UserID(user), position)
+        : .deliveredChanged(ChannelID(channel), UserID(user), position))
+  }
+
+  private func unreadTold(_ frame: LeanCloudFrame) async {
+    if let time = frame.int("notifTime") { lastUnreadNotifTime = max(lastUnreadNotifTime ?? 0, time) }
+    for tuple in frame["convs"]?.array ?? [] {
+      guard let channel = tuple["cid"]?.string, let number = tuple["unread"]?.int.flatMap({ Int(exactly: $0) }) else {
+        continue
+      }
+      unread[ChannelID(channel)] = number
+      await publish(.unreadChanged(ChannelID(channel), .exact(number)))
+    }
+  }
+
+  // MARK: Typing
+
+  private func typing(_ isTyping: Bool, _ user: UserID, in channel: ChannelID) async {
+    let key = TypingKey(channel: channel, user: user)
+    let wasTyping = typing[key] != nil
+    guard isTyping else {
+      typing[key] = nil
+      if wasTyping { await publish(.typingEnded(channel, user)) }
+      return
+    }
+    typingNumber &+= 1
+    let number = typingNumber
+    typing[key] = number
+    if !wasTyping { await publish(.typingStarted(channel, user)) }
+    let clock = environment.clock
+    Task { [weak self] in
+      do { try await clock.sleep(for: Self.typingLife) } catch { return }
+      await self?.typingExpired(key, number)
+    }
+  }
+
+  private func typingExpired(_ key: TypingKey, _ number: UInt64) async {
+    guard typing[key] == number else { return }
+    typing[key] = nil
+    await publish(.typingEnded(key.channel, key.user))
+  }
+
+  // MARK: Channels
+
+  private func changed(_ frame: LeanCloudFrame) async {
+    guard let name = frame.string("cid") else { return }
+    let id = ChannelID(name)
+    let actor = frame.string("initBy").flatMap { $0.isEmpty ? nil : UserID($0) }
+    let users = frame.strings("m").map { UserID($0) }
+    switch frame.operation {
+    case "joined": await joined(id)
+    case "members-joined": await membersJoined(users, id, by: actor)
+    case "left": await departed(id, by: actor)
+    case "members-left": await membersLeft(users, id, by: actor)
+    case "updated":
+      if let channel = try? await channel(id, .fetchChannel) { await publish(.channelChanged(channel)) }
+    case "member-info-changed": await roleChanged(frame["info"], id)
+    case "members-shutuped", "members-unshutuped":
+      for user in users {
+        let member = Member(user: User(id: user), isMuted: frame.operation == "members-shutuped")
+        await publish(.memberChanged(id, member))
+      }
+    case "blocked":
+      echoes.joined.remove(id)
+      echoes.banned.insert(name)
+      await publish(.channelLeft(id, .banned(by: actor)))
+    case "members-blocked":
+      for user in users where user != me {
+        echoes.banned.insert("\(name) \(user)")
+        await publish(.memberLeft(id, user, .banned(by: actor)))
+      }
+    default: break
+    }
+  }
+
+  /// This user became a member by somebody else's doing.
+  private func joined(_ id: ChannelID) async {
+    guard echoes.joined.insert(id).inserted else { return }
+    guard let channel = try? await channel(id, .fetchChannel) else { return }
+    await publish(.channelJoined(channel))
+  }
+
+  private func membersJoined(_ users: [UserID], _ id: ChannelID, by actor: UserID?) async {
+    guard let me else { return }
+    guard users.contains(me) else {
+      for user in users { await publish(.memberJoined(id, Member(user: User(id: user)))) }
+      return
+    }
+    // The list of a channel's beginning, or of an own joining: the channel itself is the news.
+    if actor == me, echoes.ownJoins.remove(id) != nil || echoes.startsInFlight > 0 {
+      echoes.joined.insert(id)
+      return
+    }
+    await joined(id)
+  }
+
+  private func departed(_ id: ChannelID, by actor: UserID?) async {
+    echoes.joined.remove(id)
+    if echoes.banned.remove(id.rawValue) != nil { return }
+    if actor == me {
+      if echoes.ownLeaves.remove(id) == nil { await publish(.channelLeft(id, .left)) }
+      return
+    }
+    await publish(.channelLeft(id, .removed(by: actor)))
+  }
+
+  private func membersLeft(_ users: [UserID], _ id: ChannelID, by actor: UserID?) async {
+    for user in users {
+      if user == me {
+        if actor == me { await departed(id, by: actor) }
+        continue
+      }
+      if echoes.banned.remove("\(id) \(user)") != nil { continue }
+      await publish(.memberLeft(id, user, actor == user ? .left : .removed(by: actor)))
+    }
+  }
+
+  private func roleChanged(_ info: JSONValue?, _ id: ChannelID) async {
+    guard let user = info?["pid"]?.string, let role = info?["role"]?.string else { return }
+    await publish(.memberChanged(id, Member(user: User(id: UserID(user)), role: LeanCloudConversation.role(named: role))))
+  }
+}

@@ -1,0 +1,23 @@
+import ChatTransport
+import UnifiedChat
+
+/// The line by which a registry knows LeanCloud.
+public enum LeanCloudVendor {
+  public static func entry(transports: Transports) -> AdapterRegistry.Entry {
+    AdapterRegistry.Entry(
+      vendor: "leancloud",
+      capabilities: [
+        "": LeanCloudCapabilities.conversation, LeanCloudModel.conversation.rawValue: LeanCloudCapabilities.conversation,
+      ],
+      rules: LeanCloudProfile.rules,
+      makeAdapter: { (profile, environment) throws(ChatError) in
+        try LeanCloudAdapter(profile: profile, environment: environment, transports: transports)
+      },
+      makeSource: { (profile, environment) throws(ChatError) in
+        try LeanCloudSource(profile: profile, environment: environment, transports: transports)
+      },
+      makeDestination: { (profile, environment) throws(ChatError) in
+        try LeanCloudDestination(profile: profile, environment: environment, transports: transports)
+      })
+  }
+}
