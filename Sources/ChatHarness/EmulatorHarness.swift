@@ -1,0 +1,103 @@
+import AllAdapters
+import ChatConformance
+import ChatEmulation
+import ChatJSON
+import ChatTransport
+import UnifiedChat
+
+/// An adapter against its vendor's emulator, fresh for each case.
+public struct EmulatorHarness: ConformanceHarness {
+  public let target: ConformanceTarget
+  public let capabilities: CapabilitySet
+  public let seed: UInt64
+
+  private let entry: AdapterRegistry.Entry
+  private let profile: Profile
+  private let host: EmulatorHost
+  private let server: EmulatorServer?
+  private let time: any ChatClock
+  private let control: EmulatorFaults
+
+  public static let applicationID = "conformance-app"
+  private static let adminSecret = "conformance-admin-secret"
+
+  /// - Parameters:
+  ///   - vendor: a name of the registry; `model` one of its models, nil for the usual one.
+  ///   - target: `inproc` on a virtual clock, or `loopback` on the real one.
+  public init(vendor: String, model: String?, target: ConformanceTarget, seed: UInt64) async throws {
+    guard let factory = AllAdapters.emulator(for: vendor) else {
+      throw ChatError(
+        .invalidArgument(field: "adapter"), operation: .emulate, detail: "no emulator is called \"\(vendor)\"")
+    }
+    self.target = target
+    self.seed = seed
+    let options = EmulatorOptions(
+      seed: seed, applicationID: Self.applicationID, adminSecret: Self.adminSecret, baseURL: "http://\(vendor).test")
+    let time: any ChatClock = target == .loopback ? SystemClock() : ManualClock()
+    host = try EmulatorHost(factory, options: options, clock: .shared(time))
+    self.time = time
+    control = EmulatorFaults(host: host)
+    server = target == .loopback ? try await EmulatorServer(host) : nil
+    let transports: Transports = target == .loopback ? .system() : host.transports
+    entry = try AllAdapters.registry(transports: transports).entry(for: VendorName(vendor))
+    capabilities = entry.capabilities[model ?? ""] ?? CapabilitySet([:])
+    profile = Self.profile(vendor: vendor, model: model, baseURL: server?.baseURL ?? "http://\(vendor).test")
+  }
+
+  /// A profile that leads to an emulator at `baseURL`.
+  public static func profile(
+    vendor: String, model: String?, baseURL: String, applicationID: String = applicationID
+  ) -> Profile {
+    Profile(
+      name: vendor, vendor: VendorName(vendor), model: model, appID: applicationID,
+      endpoints: .init(
+        api: baseURL, realtime: "ws" + baseURL.dropFirst("http".count), router: baseURL))
+  }
+
+  public var clock: any ChatClock { time }
+
+  private func environment(device: String) -> AdapterEnvironment {
+    AdapterEnvironment(
+      appKey: "conformance-key", adminSecret: Self.adminSecret, clock: time, device: device, seed: seed)
+  }
+
+  public func makeUser(_ name: String) async throws -> TestUser {
+    let user = UserID(name)
+    let destination = try await makeDestination()
+    _ = try await destination.putUsers([UserRecord(user: User(id: user, name: name))])
+    return TestUser(id: user, credential: try await entry.issueCredential(user, profile, environment(device: "token-server")))
+  }
+
+  public func makeAdapter(device: String) async throws -> any ChatAdapter {
+    try entry.makeAdapter(profile, environment(device: device))
+  }
+
+  public func makeSource() async throws -> any ChatSource {
+    try entry.makeSource(profile, environment(device: "source"))
+  }
+
+  public func makeDestination() async throws -> any ChatDestination {
+    try entry.makeDestination(profile, environment(device: "destination"))
+  }
+
+  public var faults: (any FaultControl)? { control }
+
+  public func settle() async {
+    await host.quiesce()
+    for _ in 0..<8 { await Task.yield() }
+    if target == .loopback {
+      // Sockets are outside of this process' control: a turn of real time lets them move.
+      try? await Task.sleep(for: .milliseconds(1))
+    }
+  }
+
+  public func pass(_ duration: Duration) async {
+    if target == .loopback {
+      try? await time.sleep(for: min(duration, .seconds(1)))
+    } else {
+      await host.advance(by: duration)
+    }
+  }
+
+  public func cleanUp() async { await server?.stop() }
+}

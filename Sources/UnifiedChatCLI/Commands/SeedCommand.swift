@@ -1,0 +1,87 @@
+import ChatJSON
+import ChatSamples
+import Foundation
+
+/// `unifiedchat seed`
+enum SeedCommand {
+  static let command = Command(
+    name: "seed", summary: "turn public chat logs into neutral records that every emulator loads",
+    options: [
+      .value("from", "PATH", "a folder of logs; without it, the built-in sample"),
+      .value("to", "FILE", "where the JSON Lines go (- for standard output)", required: true),
+      Command.json,
+    ],
+    examples: [
+      "unifiedchat seed --from logs/ubuntu-irc --to irc.jsonl",
+      "unifiedchat seed --to sample.jsonl && unifiedchat emulate --vendor leancloud --load sample.jsonl",
+    ],
+    details: "Known logs: \(SeedFormat.allCases.map(\.rawValue).joined(separator: ", ")). The form is found by looking.",
+    run: run)
+
+  private static func run(_ invocation: Invocation) async throws -> ExitCode {
+    let target = invocation.value("to") ?? "-"
+    let summary = try write(from: invocation.value("from"), to: target)
+    if invocation.json {
+      Standard.line(json(summary).text())
+    } else if target != "-" {
+      Standard.line(
+        "\(target): \(summary.users) users, \(summary.channels) channels, \(summary.members) members, "
+          + "\(summary.messages) messages (\(summary.replies) replies), \(summary.files) files")
+      for (kind, count) in summary.leftOut.sorted(by: { $0.key < $1.key }) {
+        Standard.line("left out, no record has a place for it: \(count) of kind \(kind)")
+      }
+    }
+    return .success
+  }
+
+  /// Converts to a file, which appears only when it is whole.
+  static func write(from source: String?, to target: String) throws -> SeedSummary {
+    let part = target == "-" ? "/dev/stdout" : target + ".part"
+    if target != "-" {
+      guard FileManager.default.createFile(atPath: part, contents: nil, attributes: [.posixPermissions: 0o600]) else {
+        throw Failure(.storage, "\(part): cannot be written; name a folder that exists and is yours")
+      }
+    }
+    guard let handle = FileHandle(forWritingAtPath: part) else {
+      throw Failure(.storage, "\(part): cannot be opened for writing")
+    }
+    var buffer = Data()
+    var summary = SeedSummary()
+    do {
+      let sink: RecordSink = { record in
+        buffer.append(contentsOf: RecordLines.line(record))
+        if buffer.count > 1 << 20 {
+          try handle.write(contentsOf: buffer)
+          buffer.removeAll(keepingCapacity: true)
+        }
+      }
+      if let source {
+        summary = try SeedConverter.convert(at: source, to: sink)
+      } else {
+        for record in SampleData.records {
+          summary.count(record)
+          try sink(record)
+        }
+      }
+      try handle.write(contentsOf: buffer)
+      try handle.close()
+    } catch {
+      if target != "-" { try? FileManager.default.removeItem(atPath: part) }
+      if error is SeedError { throw error }
+      throw Failure(.storage, "\(part): \(error.localizedDescription)")
+    }
+    guard target != "-" else { return summary }
+    guard rename(part, target) == 0 else { throw Failure(.storage, "\(target): cannot be replaced") }
+    return summary
+  }
+
+  private static func json(_ summary: SeedSummary) -> JSONValue {
+    var left = JSONObject()
+    for (kind, count) in summary.leftOut.sorted(by: { $0.key < $1.key }) { left[kind] = .int(Int64(count)) }
+    return [
+      "users": .int(Int64(summary.users)), "channels": .int(Int64(summary.channels)),
+      "members": .int(Int64(summary.members)), "messages": .int(Int64(summary.messages)),
+      "replies": .int(Int64(summary.replies)), "files": .int(Int64(summary.files)), "leftOut": .object(left),
+    ]
+  }
+}

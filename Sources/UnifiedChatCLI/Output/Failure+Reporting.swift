@@ -1,0 +1,33 @@
+import ChatEmulation
+import ChatJSON
+import ChatSamples
+import ChatTransport
+import UnifiedChat
+
+extension Failure {
+  /// Any error as one line with the code that tells which side failed.
+  init(reporting error: any Error) {
+    switch error {
+    case let failure as Failure: self = failure
+    case let error as ChatError: self.init(Self.code(error), "\(error)")
+    case let error as SeedError: self.init(.configuration, "\(error)")
+    case let error as EmulatorError: self.init(.configuration, "\(error)")
+    case let error as EmulatorServerError: self.init(.configuration, "\(error)")
+    case is CancellationError: self.init(.interrupted, "interrupted; what was confirmed is kept, run it again to go on")
+    default: self.init(.configuration, "\(error)".split(separator: "\n").joined(separator: " "))
+    }
+  }
+
+  private static func code(_ error: ChatError) -> ExitCode {
+    if case .storage = error.kind { return .storage }
+    if error.kind == .cancelled { return .interrupted }
+    switch error.operation {
+    case .configuration: return .configuration
+    case .writeDestination: return .destination
+    case .archive, .cache: return .storage
+    case .verify: return .different
+    case .plan: return .configuration
+    default: return .source
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// What a run ends with. Scripts may rely on the numbers.
+enum ExitCode: Int32 {
+  case success = 0
+  /// What was checked is not equal, or a case failed.
+  case different = 1
+  /// The arguments are wrong.
+  case usage = 2
+  /// The configuration, a secret or an input file is wrong.
+  case configuration = 3
+  /// The service that is read failed.
+  case source = 4
+  /// The service that is written failed.
+  case destination = 5
+  /// The archive, ledger, cache or disk failed.
+  case storage = 6
+  /// Ended by a signal, with everything confirmed kept.
+  case interrupted = 130
+}
+
+/// An end of the run that the user is told in one line: what, where, and the mend.
+struct Failure: Error, CustomStringConvertible {
+  var code: ExitCode
+  var description: String
+
+  init(_ code: ExitCode, _ description: String) {
+    self.code = code
+    self.description = description
+  }
+}
+
+@main
+enum Program {
+  static func main() async {
+    // Output to a closed pipe ends with an error to handle, not with a signal.
+    signal(SIGPIPE, SIG_IGN)
+    let words = Array(CommandLine.arguments.dropFirst())
+    do {
+      let invocation = try CommandTree.root.parse(words)
+      if invocation.wantsHelp {
+        print(invocation.command.help(path: invocation.path))
+        exit(ExitCode.success.rawValue)
+      }
+      guard let run = invocation.command.run else {
+        print(invocation.command.help(path: invocation.path))
+        exit(ExitCode.usage.rawValue)
+      }
+      exit(try await run(invocation).rawValue)
+    } catch {
+      let failure = Failure(reporting: error)
+      FileHandle.standardError.write(Data("unifiedchat: \(failure.description)\n".utf8))
+      exit(failure.code.rawValue)
+    }
+  }
+}
