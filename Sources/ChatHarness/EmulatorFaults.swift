@@ -27,7 +27,6 @@ final class EmulatorFaults: FaultControl {
     }
   }
 
-  /// `nth` here means "from the n-th on, so many times"; an emulator counts "on the n-th only".
   private static func emulated(_ rule: ChatConformance.FaultRule) -> ChatEmulation.FaultRule {
     let match = ChatEmulation.FaultRule.Match(
       rule.operation, user: rule.user?.rawValue, channel: rule.channel?.rawValue)
@@ -46,6 +45,6 @@ final class EmulatorFaults: FaultControl {
       case .reorder(let window): .reorder(window: window)
       }
     return ChatEmulation.FaultRule(
-      match, at: phase, do: action, nth: rule.times == 1 ? rule.nth : nil, times: rule.times)
+      match, at: phase, do: action, from: rule.nth, times: rule.times)
   }
 }

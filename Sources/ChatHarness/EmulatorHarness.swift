@@ -64,8 +64,16 @@ public struct EmulatorHarness: ConformanceHarness {
   public func makeUser(_ name: String) async throws -> TestUser {
     let user = UserID(name)
     let destination = try await makeDestination()
-    _ = try await destination.putUsers([UserRecord(user: User(id: user, name: name))])
+    let outcomes = try await destination.putUsers([UserRecord(user: User(id: user, name: name))])
+    if case .refused(let error)? = outcomes.first { throw error }
     return TestUser(id: user, credential: try await entry.issueCredential(user, profile, environment(device: "token-server")))
+  }
+
+  /// The admin API is the vendor's, whatever model its clients speak.
+  private var adminProfile: Profile {
+    var profile = profile
+    profile.model = nil
+    return profile
   }
 
   public func makeAdapter(device: String) async throws -> any ChatAdapter {
@@ -73,11 +81,11 @@ public struct EmulatorHarness: ConformanceHarness {
   }
 
   public func makeSource() async throws -> any ChatSource {
-    try entry.makeSource(profile, environment(device: "source"))
+    try entry.makeSource(adminProfile, environment(device: "source"))
   }
 
   public func makeDestination() async throws -> any ChatDestination {
-    try entry.makeDestination(profile, environment(device: "destination"))
+    try entry.makeDestination(adminProfile, environment(device: "destination"))
   }
 
   public var faults: (any FaultControl)? { control }

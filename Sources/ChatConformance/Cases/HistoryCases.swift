@@ -34,6 +34,7 @@ extension ConformanceSuite {
     ConformanceCase("HIST-07", "Cursors are exclusive, anchors inclusive only when asked.", .s2) { context in
       let (channel, reader, sent) = try await filled(context, 12)
       let all = try await context.wholeHistory(of: channel, by: reader, page: 50)
+      try context.expectEqual(all.map(\.id), sent, "all messages")
       guard let anchor = all[6].position else { throw context.failure("a position", "none") }
       let before = try await reader.history(
         of: channel, HistoryQuery(anchor: .position(anchor), direction: .older, limit: 3))

@@ -33,6 +33,7 @@ extension ConformanceSuite {
       for chat in [alice, bob] {
         let read = try await chat.history(of: channel.id, .newest(10)).messages
         try context.expectEqual(read.map(\.id), sent.map(\.id), "the order")
+        // The line above makes sure that there are five.
         try context.expectEqual(read[2].content, .text("edited"), "the new content")
       }
     },
