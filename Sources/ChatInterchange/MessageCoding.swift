@@ -32,12 +32,13 @@ extension Message {
     case .senderName: senderName.map { .string($0) }
     case .createdAt: .int(createdAt.milliseconds)
     case .content: content.json()
-    case .mentions: mentions.isEmpty ? nil : mentions.json()
+    // Spelt out, since a bare `nil` here would be taken for the JSON value null.
+    case .mentions: mentions.isEmpty ? JSONValue?.none : mentions.json()
     case .replyTo: replyTo?.json()
     case .threadParent: threadParent.map { .string($0.rawValue) }
     case .customType: customType.map { .string($0) }
     case .customData: customData.map { .string($0.text) }
-    case .reactions: reactions.isEmpty ? nil : .array(reactions.map { $0.json() })
+    case .reactions: reactions.isEmpty ? JSONValue?.none : .array(reactions.map { $0.json() })
     case .editedAt: editedAt.map { .int($0.milliseconds) }
     }
   }

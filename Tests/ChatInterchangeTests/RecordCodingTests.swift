@@ -32,6 +32,12 @@ struct RecordCodingTests {
     #expect(try MessageContent(json: JSONValue(parsing: bytes)) == content)
   }
 
+  @Test("members at their default are left out, not null")
+  func noNulls() {
+    let message = Message(channel: "c", id: "m", sender: nil, createdAt: Timestamp(milliseconds: 1), content: .text(""))
+    #expect(message.json().object?.keys == ["channel", "id", "createdAt", "content"])
+  }
+
   @Test("a full message reads back equal, also through its provenance")
   func message() throws {
     var message = Message(

@@ -27,7 +27,7 @@ enum CarriedForm {
       switch field {
       case .senderName: break
       case .content: object["content"] = content(message.content)
-      case .mentions: object["mentions"] = message.mentions.isEmpty ? nil : sorted(message.mentions).json()
+      case .mentions: object["mentions"] = message.mentions.isEmpty ? JSONValue?.none : sorted(message.mentions).json()
       case .replyTo: object["replyTo"] = message.replyTo.map { .string($0.id.rawValue) }
       case .customData: object["customData"] = message.customData.map(document)
       case .reactions: object["reactions"] = reactions(message.reactions)
