@@ -35,9 +35,9 @@ extension LeanCloudEmulator {
     switch input {
     case .http(_, let request): operation(of: request)
     case .message(let id, let message): operation(of: message, on: id, isInbound: true)
-    case .ping: EmulatorOperation("ping", vendorName: "ping")
+    case .ping(let id): EmulatorOperation("ping", vendorName: "ping", user: connections[id]?.firstPeer)
     case .open: EmulatorOperation("other", vendorName: "upgrade")
-    case .closed: EmulatorOperation("other", vendorName: "closed")
+    case .closed(let id, _): EmulatorOperation("other", vendorName: "closed", user: connections[id]?.firstPeer)
     case .timer(let name): EmulatorOperation("other", vendorName: "timer \(name.prefix { $0 != "-" })")
     }
   }

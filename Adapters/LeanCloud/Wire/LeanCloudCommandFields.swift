@@ -173,7 +173,12 @@ enum LeanCloudCommandFields {
           {"name": "tmid", "number": 6, "type": "string"},
           {"name": "mid", "number": 7, "type": "string"},
           {"name": "checksum", "number": 8, "type": "string"},
-          {"name": "stored", "number": 9, "type": "bool"}
+          {"name": "stored", "number": 9, "type": "bool"},
+          {"name": "direction", "number": 10, "type": "enum", "of": "QueryDirection"},
+          {"name": "tIncluded", "number": 11, "type": "bool"},
+          {"name": "ttIncluded", "number": 12, "type": "bool"},
+          {"name": "lctype", "number": 13, "type": "int32"},
+          {"name": "logs", "number": 105, "type": "message", "of": "LogItem", "label": "repeated"}
         ],
         "RcpCommand": [
           {"name": "id", "number": 1, "type": "string"},

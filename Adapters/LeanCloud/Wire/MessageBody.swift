@@ -236,7 +236,9 @@ extension LeanCloudBody {
       message.content = .unknown(
         kind: "binary", raw: JSONText(unchecked: JSONValue.string(stored.data).text()))
     } else if let object = (try? JSONValue(parsing: stored.data))?.object {
-      return (message, try read(object, of: stored, into: &message))
+      // One after the other: a tuple would take the message as it was before.
+      let origin = try read(object, of: stored, into: &message)
+      return (message, origin)
     } else if (try? JSONValue(parsing: stored.data))?.array != nil {
       message.content = .custom(JSONText(unchecked: stored.data))
     }
