@@ -340,3 +340,70 @@ struct OpenIMAdapterTests {
 extension [MessagePosition] {
   var isSorted: Bool { zip(self, dropFirst()).allSatisfy { $0 < $1 } }
 }
+
+@Suite("A link that breaks", .timeLimit(.minutes(1)))
+struct OpenIMReconnectTests {
+  let harness: ChatHarness
+
+  init() throws { harness = try ChatHarness() }
+
+  @Test("after a cut the adapter is back at once, tells of missed events, and misses nothing that is read then")
+  func reconnect() async throws {
+    let alice = try await harness.connected("alice")
+    let bob = try await harness.connected("bob")
+    let channel = try await alice.createChannel(.direct(with: "bob"))
+    _ = try await alice.send(ChatHarness.text("before", "c1", in: channel.id))
+    var events = bob.events().makeAsyncIterator()
+    try await EmulatorControl(harness.host).act(.end(.abrupt), on: "bob")
+    let missed = await first(&events) { if case .missedEvents = $0 { true } else { false } }
+    #expect(missed?.kind == .missedEvents(in: nil))
+    #expect(await bob.state == .connected)
+    _ = try await alice.send(ChatHarness.text("after", "c2", in: channel.id))
+    let event = await first(&events) { if case .messageReceived = $0 { true } else { false } }
+    guard case .messageReceived(let message)? = event?.kind else { throw ChatError.cancelled(.history) }
+    #expect(message.content == .text("after"))
+  }
+
+  @Test("a push that was lost is told as missed events of its channel")
+  func gap() async throws {
+    let alice = try await harness.connected("alice")
+    let bob = try await harness.connected("bob")
+    let channel = try await alice.createChannel(.direct(with: "bob"))
+    _ = try await alice.send(ChatHarness.text("1", "c1", in: channel.id))
+    _ = try await EmulatorControl(harness.host)
+      .add(FaultRule(FaultRule.Match("push", user: "bob"), at: .beforePush, do: .drop))
+    _ = try await alice.send(ChatHarness.text("2", "c2", in: channel.id))
+    var events = bob.events().makeAsyncIterator()
+    _ = try await alice.send(ChatHarness.text("3", "c3", in: channel.id))
+    #expect(await first(&events) { if case .missedEvents = $0 { true } else { false } }?.kind == .missedEvents(in: [channel.id]))
+    #expect(try await bob.history(of: channel.id, .newest()).messages.map(\.content) == [.text("1"), .text("2"), .text("3")])
+  }
+
+  @Test("a send whose acknowledgement is lost is settled by its push")
+  func lostAck() async throws {
+    let alice = try await harness.connected("alice")
+    let channel = try await alice.createChannel(.direct(with: "bob"))
+    _ = try await EmulatorControl(harness.host)
+      .add(FaultRule(FaultRule.Match("ack", user: "alice"), at: .beforeReply, do: .drop))
+    async let sent = alice.send(ChatHarness.text("1", "c1", in: channel.id))
+    for _ in 0..<200 {
+      await Task.yield()
+      harness.clock.advance(by: .milliseconds(100))
+    }
+    #expect(try await sent.position == MessagePosition(sequence: 1))
+    #expect(try await alice.history(of: channel.id, .newest()).messages.count == 1)
+  }
+
+  @Test("a refusal by the server fails the call with its code")
+  func refusal() async throws {
+    let alice = try await harness.connected("alice")
+    let channel = try await alice.createChannel(.direct(with: "bob"))
+    _ = try await EmulatorControl(harness.host)
+      .add(FaultRule(FaultRule.Match("send"), do: .fail(EmulatorFailure("permission", code: 1302))))
+    let error = await #expect(throws: ChatError.self) {
+      try await alice.send(ChatHarness.text("1", "c1", in: channel.id))
+    }
+    #expect(error?.kind == .permission())
+    #expect(error?.vendor?.code == "1302")
+  }
+}

@@ -37,6 +37,8 @@ extension OpenIMAdapter {
     return try await channel(id)
   }
 
+  /// Without the vendor's tip message ("… created the group"): it would take a number, count as unread, and stand in
+  /// the history where other vendors have nothing. Members are told by the notice beside the conversation.
   private func createGroup(_ draft: ChannelDraft) async throws(ChatError) -> Channel {
     let me = try me(.createChannel)
     var seen: Set<UserID> = [me]
@@ -52,7 +54,7 @@ extension OpenIMAdapter {
           "faceURL": .string(draft.coverURL ?? ""), "ex": .string(ex), "creatorUserID": .string(me.rawValue),
           "groupType": 2, "needVerification": 0, "lookMemberInfo": 0, "applyMemberFriend": 0,
         ],
-        "sendMessage": .null,
+        "sendMessage": false,
       ], for: .createChannel)
     guard let group = data["groupInfo"], let channel = OpenIMMapping.channel(group: group) else {
       throw ChatError(.protocolViolation, operation: .createChannel, detail: "no group in the answer")

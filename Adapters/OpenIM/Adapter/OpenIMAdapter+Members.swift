@@ -33,7 +33,7 @@ extension OpenIMAdapter {
       "/group/invite_user_to_group",
       [
         "groupID": .string(try group(id, .invite)), "invitedUserIDs": .array(users.map { .string($0.rawValue) }),
-        "reason": "", "sendMessage": .null,
+        "reason": "", "sendMessage": false,
       ], for: .invite)
   }
 
@@ -42,7 +42,7 @@ extension OpenIMAdapter {
       "/group/kick_group",
       [
         "groupID": .string(try group(id, .removeMember)),
-        "kickedUserIDs": .array(users.map { .string($0.rawValue) }), "reason": "", "sendMessage": .null,
+        "kickedUserIDs": .array(users.map { .string($0.rawValue) }), "reason": "", "sendMessage": false,
       ], for: .removeMember)
   }
 

@@ -207,6 +207,7 @@ final class OpenIMWaiter<Value: Sendable>: Sendable {
 
   /// For one caller.
   func value(within timeout: Duration, _ clock: any ChatClock, late: Value, cancelled: Value) async -> Value {
+    if let current { return current }
     let alarm = Task {
       guard (try? await clock.sleep(for: timeout)) != nil else { return }
       self.fulfil(late)
