@@ -8,10 +8,16 @@ public enum LeanCloudVendor {
       vendor: "leancloud",
       capabilities: [
         "": LeanCloudCapabilities.conversation, LeanCloudModel.conversation.rawValue: LeanCloudCapabilities.conversation,
+        LeanCloudModel.session.rawValue: LeanCloudCapabilities.session,
       ],
       rules: LeanCloudProfile.rules,
       makeAdapter: { (profile, environment) throws(ChatError) in
-        try LeanCloudAdapter(profile: profile, environment: environment, transports: transports)
+        switch try LeanCloudModel(profile) {
+        case .conversation:
+          try LeanCloudAdapter(profile: profile, environment: environment, transports: transports)
+        case .session:
+          try LeanCloudPeerAdapter(profile: profile, environment: environment, transports: transports)
+        }
       },
       makeSource: { (profile, environment) throws(ChatError) in
         try LeanCloudSource(profile: profile, environment: environment, transports: transports)

@@ -51,6 +51,8 @@ extension LeanCloudBody {
       return Encoded(
         text: whole.text, isBinary: whole.isBinary, mentions: native, mentionsAll: message.mentions.everyone)
     }
+    // The number of an own type is in its body, which is not the body any more.
+    kept["customType"] = message.value(of: .customType)
     var object = JSONObject()
     if !writeContent(message.content, to: &object) {
       if message.isRecalled {
