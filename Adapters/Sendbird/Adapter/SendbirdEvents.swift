@@ -100,9 +100,10 @@ extension SendbirdAdapter {
     guard let url = frame.payload.text("channel_url") else { return }
     let channel = ChannelID(url)
     let data = frame.payload.object("data") ?? JSONObject()
+    let time = frame.payload.number("ts") ?? .max
     switch frame.payload.number("cat") {
-    case SendbirdCategory.joined: await membersJoined(channel, people(data, "users"), mine, me)
-    case SendbirdCategory.invited: await invited(channel, data, mine, me)
+    case SendbirdCategory.joined: await membersJoined(channel, people(data, "users"), mine, me, since: time)
+    case SendbirdCategory.invited: await invited(channel, data, mine, me, since: time)
     case SendbirdCategory.left:
       for member in people(data, "users") { memberLeft(channel, member.user.id, .left, me) }
     case SendbirdCategory.invitationDeclined:
@@ -121,7 +122,7 @@ extension SendbirdAdapter {
       if let user = SendbirdUser(data) { endTyping(user.id, in: channel) }
     case SendbirdCategory.frozen, SendbirdCategory.unfrozen, SendbirdCategory.propertyChanged,
       SendbirdCategory.metadataChanged, SendbirdCategory.hidden, SendbirdCategory.unhidden:
-      await tellChannel(channel, mine)
+      await tellChannel(channel, mine, since: time)
     case SendbirdCategory.deleted:
       entered.remove(channel)
       publish(.channelDeleted(channel))
@@ -134,19 +135,31 @@ extension SendbirdAdapter {
     return list.isEmpty ? [SendbirdMember(data)].compactMap(\.self) : list
   }
 
-  private func tellChannel(_ id: ChannelID, _ mine: UInt64) async {
+  private func tellChannel(_ id: ChannelID, _ mine: UInt64, since time: Int64) async {
     guard let channel = try? await channel(id), epoch == mine else { return }
-    publish(.channelChanged(channel))
+    publish(.channelChanged(Self.asOf(time, channel)))
+  }
+
+  /// The channel is fetched after its event: a message that came meanwhile has an event of its own, and must not be
+  /// known before it.
+  private static func asOf(_ time: Int64, _ channel: Channel) -> Channel {
+    guard let last = channel.lastMessage, last.createdAt.milliseconds >= time else { return channel }
+    var channel = channel
+    channel.lastMessage = nil
+    (channel.unread, channel.unreadMentions) = (.unknown, .unknown)
+    return channel
   }
 
   private func joinKey(_ channel: ChannelID, _ user: UserID) -> Key { Key("\(channel)\u{1F}\(user)") }
 
   /// Invitations that are accepted by themselves come as an invitation and as a joining: one event.
-  private func membersJoined(_ channel: ChannelID, _ members: [SendbirdMember], _ mine: UInt64, _ me: UserID) async {
+  private func membersJoined(
+    _ channel: ChannelID, _ members: [SendbirdMember], _ mine: UInt64, _ me: UserID, since time: Int64
+  ) async {
     for member in members where joined.insert(joinKey(channel, member.user.id)).inserted {
       if member.user.id == me {
         guard let full = try? await self.channel(channel), epoch == mine else { continue }
-        publish(.channelJoined(full))
+        publish(.channelJoined(Self.asOf(time, full)))
       } else {
         publish(.memberJoined(channel, SendbirdMapping.member(member)))
       }
@@ -154,10 +167,12 @@ extension SendbirdAdapter {
     if joined.count > 20_000 { joined = [] }
   }
 
-  private func invited(_ channel: ChannelID, _ data: JSONObject, _ mine: UInt64, _ me: UserID) async {
+  private func invited(
+    _ channel: ChannelID, _ data: JSONObject, _ mine: UInt64, _ me: UserID, since time: Int64
+  ) async {
     let inviter = data.object("inviter").flatMap(SendbirdUser.init)?.id
     let invitees = data.list("invitees").compactMap { $0.object.flatMap(SendbirdMember.init) }
-    await membersJoined(channel, invitees.filter { $0.state == "joined" }, mine, me)
+    await membersJoined(channel, invitees.filter { $0.state == "joined" }, mine, me, since: time)
     for invitee in invitees where invitee.state != "joined" {
       if invitee.user.id == me {
         publish(.invited(channel, by: inviter))

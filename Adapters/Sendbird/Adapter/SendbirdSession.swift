@@ -44,6 +44,9 @@ extension SendbirdAdapter {
     } catch {
       guard epoch == mine else { return .failure(.cancelled(.connect)) }
       dropLink()
+      var error = error
+      // There is nobody who could renew it, or the renewed one was refused too.
+      if error.kind == .authentication { error.retry = .never }
       if let reason = Self.refusal(error) { move(to: .refused(reason)) } else { move(to: .disconnected(.failed(error))) }
       forgetSession()
       return .failure(error)

@@ -204,8 +204,9 @@ struct ChannelFilter {
     }
   }
 
+  /// Empty channels by their creation, of which the wire tells whole seconds.
   private static func byTime(_ rooms: [Room]) -> [Room] {
-    let timed: [(room: Room, at: Int64)] = rooms.map { ($0, $0.lastMessage?.createdAt ?? $0.createdAt) }
+    let timed: [(room: Room, at: Int64)] = rooms.map { ($0, $0.lastMessage?.createdAt ?? $0.createdAt / 1000 * 1000) }
     return timed.sorted { $0.at == $1.at ? $0.room.url < $1.room.url : $0.at > $1.at }.map(\.room)
   }
 
