@@ -38,11 +38,13 @@ extension SendbirdAdapter {
 
 extension ChatEventStream {
   /// The kinds of all events up to and with `last`.
-  func collect(until last: ChatEvent.Kind) async -> [ChatEvent.Kind] {
+  func collect(until last: ChatEvent.Kind) async -> [ChatEvent.Kind] { await collect { $0 == last } }
+
+  func collect(until isLast: (ChatEvent.Kind) -> Bool) async -> [ChatEvent.Kind] {
     var kinds: [ChatEvent.Kind] = []
     for await event in self {
       kinds.append(event.kind)
-      if event.kind == last { break }
+      if isLast(event.kind) { break }
     }
     return kinds
   }
@@ -73,9 +75,70 @@ struct SendbirdAdapterTests {
     let lab = try Lab(users: [("ana", "tok")])
     let adapter = lab.adapter()
     await #expect { try await adapter.connect(as: "ana", credential: .token("no")) } throws: {
-      ($0 as? ChatError)?.kind == .authentication && ($0 as? ChatError)?.vendor?.code == "400302"
+      let error = $0 as? ChatError
+      return error?.kind == .authentication && error?.vendor?.code == "400302" && error?.retry == .never
     }
     #expect(await adapter.state == .refused(.credentialInvalid))
+  }
+
+  @Test("a channel that is joined does not know a message before the message's own event")
+  func joinedBeforeMessage() async throws {
+    let lab = try Lab()
+    let (ana, bob) = (try await lab.connected("ana"), try await lab.connected("bob"))
+    let events = bob.events()
+    let channel = try await ana.createChannel(.direct(with: "bob"))
+    let sent = try await ana.say("at once", in: channel.id, id: "c1")
+    let kinds = await events.collect { if case .messageReceived = $0 { true } else { false } }
+    let joined = kinds.compactMap { if case .channelJoined(let channel) = $0 { channel } else { nil } }
+    #expect(joined.map(\.id) == [channel.id])
+    #expect(joined.first?.lastMessage == nil)
+    guard case .messageReceived(let received)? = kinds.last else { throw WebSocketClose(reason: "no message") }
+    #expect(received.id == sent.id)
+  }
+
+  @Test("an admin's kick is final, and a deactivated user is told so", arguments: [
+    (EmulatorAction.kickByAdmin(user: "ana"), RefusalReason.kickedByAdmin),
+    (.disableUser(user: "ana"), .userDisabled),
+  ])
+  func kicked(action: EmulatorAction, reason: RefusalReason) async throws {
+    let lab = try Lab()
+    let ana = try await lab.connected("ana")
+    let events = ana.events()
+    try await EmulatorControl(lab.host).perform(action)
+    #expect(await events.collect(until: .connectionChanged(.refused(reason))).count == 1)
+  }
+
+  @Test("members come and go with one event each, and open channels are entered again after a drop")
+  func membership() async throws {
+    let lab = try Lab()
+    let (ana, bob) = (try await lab.connected("ana"), try await lab.connected("bob"))
+    try await lab.makeUsers("cleo")
+    let channel = try await ana.createChannel(ChannelDraft(members: ["bob"]))
+    let events = bob.events()
+    try await ana.invite(["cleo"], to: channel.id)
+    try await ana.setRole(.admin, of: "bob", in: channel.id)
+    try await ana.mute("cleo", in: channel.id, for: .seconds(60))
+    try await ana.removeMembers(["cleo"], from: channel.id)
+    let kinds = await events.collect { if case .memberLeft = $0 { true } else { false } }
+    let names = kinds.compactMap { kind -> String? in
+      switch kind {
+      case .memberJoined(_, let member): "joined \(member.user.id)"
+      case .memberChanged(_, let member): "\(member.user.id) \(member.role) \(member.isMuted)"
+      case .memberLeft(_, let user, .banned): "left \(user)"
+      default: nil
+      }
+    }
+    #expect(names == ["joined cleo", "ana admin false", "bob admin false", "cleo member true", "left cleo"])
+    #expect(try await bob.members(of: channel.id, limit: 10, page: nil).items.map(\.user.id) == ["ana", "bob"])
+
+    let lobby = try await ana.createChannel(ChannelDraft(kind: .open, name: "lobby"))
+    _ = try await bob.join(lobby.id)
+    let again = bob.events()
+    try await EmulatorControl(lab.host).act(.end(.abrupt), on: "bob")
+    _ = await again.collect(until: .connectionChanged(.connected))
+    _ = try await ana.say("still here?", in: lobby.id, id: "o1")
+    let heard = await again.first { if case .messageReceived(let message) = $0.kind { message } else { nil } }
+    #expect(heard?.content == .text("still here?"))
   }
 
   @Test("a text reaches the other one live and the own other device as an echo, once each")

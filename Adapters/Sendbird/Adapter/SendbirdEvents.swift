@@ -15,10 +15,6 @@ extension SendbirdAdapter {
     case "DLVR": delivered(frame, me: user)
     case "MRCT": await reacted(frame, mine)
     case "SYEV": await systemEvent(frame, mine, me: user)
-    case "EXPR":
-      // A task of its own: events go on while the session is renewed.
-      let reason = frame.payload.number("reason") ?? 400309
-      Task { _ = await self.renew(reason) }
     default: break
     }
   }
@@ -136,8 +132,16 @@ extension SendbirdAdapter {
   }
 
   private func tellChannel(_ id: ChannelID, _ mine: UInt64, since time: Int64) async {
-    guard let channel = try? await channel(id), epoch == mine else { return }
+    guard let channel = await snapshot(id), epoch == mine else { return }
     publish(.channelChanged(Self.asOf(time, channel)))
+  }
+
+  /// The channel as it is now. Who is an operator now may have an event of its own to come, so it is not noted here.
+  private func snapshot(_ id: ChannelID) async -> Channel? {
+    let known = operators[id]
+    let channel = try? await channel(id)
+    operators[id] = known
+    return channel
   }
 
   /// The channel is fetched after its event: a message that came meanwhile has an event of its own, and must not be
@@ -158,7 +162,7 @@ extension SendbirdAdapter {
   ) async {
     for member in members where joined.insert(joinKey(channel, member.user.id)).inserted {
       if member.user.id == me {
-        guard let full = try? await self.channel(channel), epoch == mine else { continue }
+        guard let full = await snapshot(channel), epoch == mine else { continue }
         publish(.channelJoined(Self.asOf(time, full)))
       } else {
         publish(.memberJoined(channel, SendbirdMapping.member(member)))
@@ -196,7 +200,8 @@ extension SendbirdAdapter {
     publish(.memberChanged(channel, member))
   }
 
-  /// The frame has the whole new list; who is told are those who came to it or went from it.
+  /// The frame has the whole new list; who is told are those who came to it or went from it. Where the old list is not
+  /// known, all of the new one.
   private func operatorsChanged(_ channel: ChannelID, _ list: [SendbirdMember]) {
     let before = operators[channel] ?? []
     let now = Set(list.map(\.user.id))

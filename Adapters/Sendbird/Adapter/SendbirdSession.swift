@@ -232,8 +232,29 @@ extension SendbirdAdapter {
     switch frame.command {
     case "LOGI": waiters.removeValue(forKey: Self.loginKey)?.settle(.success(frame))
     case "PONG", "EROR": break
+    case "EXPR": expired(frame.payload.number("reason") ?? 400309)
     default: eventQueue?.yield(frame)
     }
+  }
+
+  /// Handled at once: the server closes the link behind a final one.
+  private func expired(_ reason: Int64) {
+    switch reason {
+    case 400300, 400301: end(.userDisabled)
+    case 400310: end(.kickedByAdmin)
+    // A task of its own: frames are read on while the session is renewed.
+    default: Task { _ = await self.renew(reason) }
+    }
+  }
+
+  private func end(_ reason: RefusalReason) {
+    let socket = self.socket
+    epoch &+= 1
+    reconnecting = nil
+    dropLink()
+    move(to: .refused(reason))
+    forgetSession()
+    Task { await socket?.close(code: 1000, reason: "") }
   }
 
   // MARK: Keep-alive
@@ -341,19 +362,10 @@ extension SendbirdAdapter {
     }
     guard epoch == mine else { return true }
     guard let reason = Self.refusal(error) else { return false }
-    await refuse(error.vendor?.code == "400302" ? .credentialExpired : reason)
+    end(error.vendor?.code == "400302" ? .credentialExpired : reason)
     return true
   }
 
-  func refuse(_ reason: RefusalReason) async {
-    let socket = self.socket
-    epoch &+= 1
-    reconnecting = nil
-    dropLink()
-    move(to: .refused(reason))
-    forgetSession()
-    await socket?.close(code: 1000, reason: "")
-  }
 
   /// Open channels that were entered are entered again before the connection counts as one.
   private func reenter(_ mine: UInt64) async throws(ChatError) {
@@ -385,16 +397,16 @@ extension SendbirdAdapter {
   private func performRenewal(_ code: Int64) async -> Bool {
     guard user != nil else { return false }
     if code == 400310 || code == 400300 {
-      await refuse(code == 400300 ? .userDisabled : .kickedByAdmin)
+      end(code == 400300 ? .userDisabled : .kickedByAdmin)
       return false
     }
     if code == 400309, token != nil, await refreshKey() { return true }
     guard await askProvider() else {
-      if user != nil { await refuse(.credentialExpired) }
+      if user != nil { end(.credentialExpired) }
       return false
     }
     if await refreshKey() { return true }
-    if user != nil { await refuse(.credentialInvalid) }
+    if user != nil { end(.credentialInvalid) }
     return false
   }
 
