@@ -65,6 +65,11 @@ extension Chat {
     }
     if isUnknownChannel { describe(message.channel) }
     endedTyping(message.sender, in: message.channel)
+    if previewed[message.channel] == message.id {
+      previewed[message.channel] = nil
+      // The number of unread messages came with the list.
+      if told.isEmpty { told = [.messageReceived(message)] }
+    }
     told = told.map { announced($0) }
     for kind in told { publish(kind, source) }
     settle(told)
@@ -119,7 +124,14 @@ extension Chat {
   func stored(_ event: ChatEvent) -> [ChatEvent] {
     guard let cache else { return [event] }
     do throws(ChatError) {
-      let kinds = try cache.write { session throws(ChatError) in try session.apply(event.kind) }
+      let preview = event.kind.preview
+      let (kinds, isNew) = try cache.write { session throws(ChatError) in
+        let wasKnown = try session.knows(preview)
+        let kinds = try session.apply(event.kind)
+        let isKnown = try session.knows(preview)
+        return (kinds, isKnown && !wasKnown)
+      }
+      if isNew, let preview { previewed[preview.channel] = preview.id }
       return kinds.map { ChatEvent($0, source: event.source) }
     } catch {
       log(.error, "\(error)")
@@ -149,7 +161,22 @@ extension Chat {
   }
 }
 
+extension CacheSession {
+  fileprivate func knows(_ message: Message?) throws(ChatError) -> Bool {
+    guard let message, let id = message.id else { return false }
+    return try self.message(id, in: message.channel) != nil
+  }
+}
+
 extension ChatEvent.Kind {
+  /// The last message of the channel that an event describes.
+  fileprivate var preview: Message? {
+    switch self {
+    case .channelJoined(let channel), .channelChanged(let channel): channel.lastMessage
+    default: nil
+    }
+  }
+
   /// The channel that an event is about.
   var channel: ChannelID? {
     switch self {

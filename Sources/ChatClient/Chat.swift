@@ -46,6 +46,8 @@ public actor Chat: ChatAdapter {
   // Receiving
   /// Events of channels that are being described by the server first.
   var held: [ChannelID: [ChatEvent]] = [:]
+  /// Last messages that a channel list brought before anything told them: their push is still news.
+  var previewed: [ChannelID: MessageID] = [:]
   /// The newest position announced as received, per channel.
   var lastAnnounced: [ChannelID: MessagePosition] = [:]
   var typing: [TypingKey: Task<Void, Never>] = [:]
