@@ -25,6 +25,9 @@ final class CaseContext: Sendable {
     self.directory = directory
   }
 
+  /// A path of this case's own, removed when it ends.
+  func file(_ name: String) -> String { directory.appendingPathComponent(name).path }
+
   // MARK: Actors
 
   func user(_ name: String) async throws -> TestUser {
@@ -98,7 +101,9 @@ final class CaseContext: Sendable {
   }
 
   /// Runs `body`, letting time pass while it waits for a back-off or an answer.
-  func whileTimePasses<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
+  func whileTimePasses<Value: Sendable>(
+    within limit: Duration = .seconds(60), _ body: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value {
     let outcome = Mutex<Result<Value, any Error>?>(nil)
     let task = Task {
       do {
@@ -109,7 +114,7 @@ final class CaseContext: Sendable {
       }
     }
     defer { task.cancel() }
-    try await eventually("the call ends") { outcome.withLock { $0 != nil } }
+    try await eventually("the call ends", within: limit) { outcome.withLock { $0 != nil } }
     guard let result = outcome.withLock({ $0 }) else { throw failure("the call ends", "it did not") }
     return try result.get()
   }

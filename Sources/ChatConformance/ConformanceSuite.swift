@@ -3,7 +3,7 @@ public enum ConformanceSuite {
   public static let version = "0.1.0"
 
   public static let cases: [ConformanceCase] =
-    connection + channel + send + receive + history + order + error
+    connection + channel + send + receive + history + order + error + migration
 
   public static var groups: [String] {
     cases.reduce(into: []) { groups, next in

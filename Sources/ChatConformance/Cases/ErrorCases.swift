@@ -15,7 +15,7 @@ extension ConformanceSuite {
       let user = try await context.user("alice")
       let chat = try await context.online(user)
       let error = try await context.expectError("notFound") {
-        _ = try await chat.history(of: "no-such-channel", .newest(1))
+        _ = try await chat.channel("no-such-channel")
       } where: {
         if case .permission = $0 { true } else { $0 == .notFound || $0 == .invalidArgument(field: "channel") }
       }

@@ -8,6 +8,10 @@ extension ConformanceSuite {
       let truth = try await context.serverMessages(channel).map(\.id)
       try context.expectEqual(truth.count, 80, "messages at the service")
       for chat in chats {
+        // Who was online may still have pushes on their way.
+        try await context.eventually("everyone has all") {
+          try await context.wholeHistory(of: channel, by: chat, page: 30).count >= truth.count
+        }
         let read = try await context.wholeHistory(of: channel, by: chat, page: 30).map(\.id)
         try context.expectEqual(read, truth, "the order for everyone")
       }

@@ -118,6 +118,10 @@ extension ConformanceSuite {
       }
       let odd = [" ", "\n", "\u{200B}", "  two  ", "e\u{301}", "é", "👨‍👩‍👧‍👦", "\u{202E}rtl", "中文"]
       for text in odd { _ = try await alice.send(.text(text), to: channel.id) }
+      // The newest page of a channel that is open comes from the cache, which the pushes fill.
+      try await context.eventually("bob has all") {
+        try await bob.history(of: channel.id, .newest(odd.count)).messages.count == odd.count
+      }
       let read = try await bob.history(of: channel.id, .newest(odd.count)).messages
       for (message, text) in zip(read, odd) {
         guard case .text(let received) = message.content else { throw context.failure("a text", "\(message.content)") }
@@ -147,6 +151,11 @@ extension ConformanceSuite {
       async let second = tablet.send(.text("ok"), to: channel.id)
       let ids = try await [first.id, second.id]
       try context.expect(ids[0] != ids[1], "two ids")
+      for device in [alice, tablet, bob] {
+        try await context.eventually("every device has both") {
+          try await device.history(of: channel.id, .newest(10)).messages.count >= 2
+        }
+      }
       let order = try await bob.history(of: channel.id, .newest(10)).messages.map(\.id)
       try context.expectEqual(Set(order), Set(ids), "both messages")
       for device in [alice, tablet] {
