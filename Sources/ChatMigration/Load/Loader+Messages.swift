@@ -111,7 +111,7 @@ extension Loader {
     var passing: ChatError?
     for (record, outcome) in zip(open, outcomes) {
       guard let id = record.message.id else { continue }
-      if case .refused(let error) = outcome, error.retry != .never {
+      if case .refused(let error) = outcome, !error.isFinalForItem {
         passing = passing ?? error
       } else {
         if case .written = outcome { work.written += 1 }

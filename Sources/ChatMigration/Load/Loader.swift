@@ -181,6 +181,16 @@ extension ChatError {
     }
   }
 
+  /// Whether a refusal of one item is the last word on it. One that came because the run was ending, or because the
+  /// service could not be asked, says nothing of the item: a later try or a later run may write it.
+  var isFinalForItem: Bool {
+    guard retry == .never else { return false }
+    return switch kind {
+    case .cancelled, .authentication, .network, .timeout, .rateLimited: false
+    default: true
+    }
+  }
+
   var mayBeTheID: Bool {
     switch kind {
     case .invalidArgument, .tooLarge, .conflict: true
