@@ -150,7 +150,7 @@ let package = Package(
         "ChatClient", "ChatCache", "ChatMigration", "ChatHarness", "AllAdapters",
       ], path: "Tests/Conformance"),
     tests("ChatSamplesTests", ["ChatSamples", "UnifiedChat", "ChatJSON", "ChatInterchange"]),
-    tests("UnifiedChatCLITests", ["UnifiedChat", "ChatJSON", "ChatInterchange"]),
+    tests("UnifiedChatCLITests", ["UnifiedChat", "ChatJSON", "ChatInterchange", "UnifiedChatCLI", "HelloChat"]),
     tests("ArchitectureTests", []),
   ] + vendors.flatMap(vendorTargets),
   cxxLanguageStandard: .cxx17

@@ -47,7 +47,7 @@ enum ArchiveCommands {
     options.filter.excludedUsers = Set(invocation.all("exclude-user").map { UserID($0) })
     let reporter = ProgressReporter()
     let extractor = Extractor(source: source, archive: archive, options: options, progress: reporter)
-    let summary = try await Running.interruptible(reporter, json: invocation.json) { try await extractor.run() }
+    let summary = try await Running.interruptible(reporter) { try await extractor.run() }
     try await archive.close()
     if invocation.json {
       Standard.line(Self.json(summary).text())

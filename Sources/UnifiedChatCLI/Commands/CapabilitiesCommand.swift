@@ -28,7 +28,9 @@ enum CapabilitiesCommand {
   /// One column for each vendor and model.
   private static func columns() -> [(name: String, set: CapabilitySet)] {
     AllAdapters.registry().entries.flatMap { entry in
-      entry.capabilities.sorted { $0.key < $1.key }.map { model, set in
+      // The usual model stands under the vendor's own name.
+      entry.capabilities.filter { $0.key.isEmpty || $0.value != entry.capabilities[""] }
+        .sorted { $0.key < $1.key }.map { model, set in
         (name: model.isEmpty ? entry.vendor.rawValue : "\(entry.vendor) (\(model))", set: set)
       }
     }

@@ -26,7 +26,7 @@ enum MigrateCommands {
     examples: ["unifiedchat migrate plan --from rescue.uchat --to openim"]
   ) { invocation in
     let run = try make(invocation)
-    let plan = try await Running.interruptible(run.progress, json: invocation.json) { try await run.plan() }
+    let plan = try await Running.interruptible(run.progress) { try await run.plan() }
     Standard.line(invocation.json ? plan.json().text() : text(plan))
     return .success
   }
@@ -62,7 +62,7 @@ enum MigrateCommands {
 
   private static func execute(_ invocation: Invocation) async throws -> ExitCode {
     let run = try make(invocation)
-    let report = try await Running.interruptible(run.progress, json: invocation.json) { try await run.run() }
+    let report = try await Running.interruptible(run.progress) { try await run.run() }
     return try finish(report, invocation)
   }
 

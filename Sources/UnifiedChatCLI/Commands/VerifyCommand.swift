@@ -22,7 +22,7 @@ enum VerifyCommand {
     let run = MigrationRun(
       archive: invocation.value("archive") ?? "", destination: try settings.destination(target),
       readBack: try settings.source(target), ledger: invocation.value("ledger"), tool: ArchiveCommands.tool)
-    let report = try await Running.interruptible(run.progress, json: invocation.json) { try await run.verify() }
+    let report = try await Running.interruptible(run.progress) { try await run.verify() }
     if !invocation.json {
       for channel in report.verification?.channels ?? [] { Standard.line("\(channel.sign.rawValue) \(channel.channel)") }
     }

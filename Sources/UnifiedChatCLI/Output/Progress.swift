@@ -7,10 +7,10 @@ import Synchronization
   import Darwin
 #endif
 
-/// Shows how far a long run has come: one line that rewrites itself on a terminal, JSON lines with `--json`, a plain
-/// line every few seconds elsewhere. Goes to standard error, so that results can be piped.
+/// Shows how far a long run has come: one line that rewrites itself on a terminal, a JSON line every few seconds
+/// elsewhere. Goes to standard error, so that results can be piped.
 final class ProgressLine: Sendable {
-  enum Style: Sendable { case terminal, plain, json, silent }
+  enum Style: Sendable { case terminal, json }
 
   private struct State {
     var phase = ""
@@ -23,9 +23,7 @@ final class ProgressLine: Sendable {
   private let style: Style
   private let state = Mutex(State())
 
-  init(json: Bool, quiet: Bool = false) {
-    style = quiet ? .silent : json ? .json : isatty(2) == 1 ? .terminal : .plain
-  }
+  init() { style = isatty(2) == 1 ? .terminal : .json }
 
   /// `total` nil: unknown.
   func show(_ phase: String, done: Int, total: Int?, unit: String) {
@@ -56,23 +54,18 @@ final class ProgressLine: Sendable {
     let left = total.map { Double($0 - done) }
     let eta = rate.flatMap { rate in rate > 0 ? left.map { Int(($0 / rate).rounded(.up)) } : nil }
     switch style {
-    case .silent: break
     case .json:
       let parts = [
         "\"phase\":\"\(phase)\"", "\"done\":\(done)", total.map { "\"total\":\($0)" }, "\"unit\":\"\(unit)\"",
         rate.map { "\"per_second\":\(Int($0))" }, eta.map { "\"eta_seconds\":\($0)" },
       ]
       emit("{" + parts.compactMap(\.self).joined(separator: ",") + "}\n")
-    case .terminal, .plain:
+    case .terminal:
       var text = "\(phase): \(done)" + (total.map { " of \($0)" } ?? "") + " \(unit)"
       if let rate { text += ", \(Int(rate))/s" }
       if let eta, eta > 0 { text += ", \(Self.duration(eta)) left" }
-      if style == .terminal {
-        emit("\r" + text + String(repeating: " ", count: max(0, state.width - text.count)))
-        state.width = text.count
-      } else {
-        emit(text + "\n")
-      }
+      emit("\r" + text + String(repeating: " ", count: max(0, state.width - text.count)))
+      state.width = text.count
     }
   }
 

@@ -13,10 +13,10 @@ import UnifiedChat
 enum Running {
   /// Runs `body`, shows its reports, and cancels it at the first signal.
   static func interruptible<Value: Sendable>(
-    _ reporter: ProgressReporter, json: Bool, _ body: @escaping @Sendable () async throws -> Value
+    _ reporter: ProgressReporter, _ body: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
     let updates = reporter.updates()
-    let line = ProgressLine(json: json)
+    let line = ProgressLine()
     let showing = Task {
       for await update in updates {
         line.show(update.phase.rawValue, done: update.done, total: update.total, unit: update.phase.unit)
