@@ -79,7 +79,7 @@ struct ArrowTests {
   }()
 
   /// May see everything: they put the rooms together.
-  private static let composers: Set<String> = ["AllAdapters", "ChatHarness", "UnifiedChatCLI", "Benchmarks"]
+  private static let composers: Set<String> = ["AllAdapters", "ChatHarness", "UnifiedChatCLI", "HelloChat", "Benchmarks"]
 
   @Test("every library depends on what its room may see, and on nothing from outside")
   func libraries() throws {

@@ -24,7 +24,7 @@ struct ArgumentTests {
     Case(words: ["seed", "--from", "nowhere", "--to", "x.jsonl"], code: 3, says: ["nowhere", "cannot be read"]),
     Case(words: ["seed", "--to", "no/such/folder/x.jsonl"], code: 6, says: ["no/such/folder/x.jsonl"]),
     Case(words: ["conformance", "--case", "SEND-1"], code: 2, says: ["SEND-1", "did you mean SEND-"]),
-    Case(words: ["conformance", "--adapter", "opnim"], code: 2, says: ["did you mean \"openim\"?"]),
+    Case(words: ["conformance", "--adapter", "opnim"], code: 2, says: ["did you mean openim?"]),
     Case(words: ["archive", "show", "none.uchat"], code: 6, says: ["none.uchat"]),
     Case(words: ["archive", "pull", "--to", "a.uchat"], code: 3, says: ["unifiedchat.json"]),
     Case(words: ["chat", "--as", "alice"], code: 2, says: ["--with", "--channel"]),

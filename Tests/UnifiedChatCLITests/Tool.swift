@@ -53,7 +53,7 @@ struct Tool {
     // Files, not pipes: a full pipe would stop the program.
     let names = ["out", "err"].map { folder.appendingPathComponent(".\($0)-\(UUID().uuidString)") }
     let handles = try names.map { name in
-      FileManager.default.createFile(atPath: name.path, contents: nil)
+      _ = FileManager.default.createFile(atPath: name.path, contents: nil)
       return try FileHandle(forWritingTo: name)
     }
     let process = try start(arguments, output: handles[0], errors: handles[1])
