@@ -16,7 +16,7 @@ demo: deps
 
 test: deps schemas
 	$(SWIFT) build --build-tests $(CHECKED)
-	$(SWIFT) test --skip-build $(CHECKED)
+	$(SWIFT) test --skip-build --no-parallel $(CHECKED)
 
 # Schemas are JSON Schema 2020-12; Python's jsonschema checks them and what we write against them.
 schemas: $(VENV)/ready

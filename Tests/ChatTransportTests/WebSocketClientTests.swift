@@ -20,6 +20,9 @@ struct WebSocketClientTests {
       subprotocols: ["lc.protobuf2.3", "lc.json.3"])
     let connection = try await client.connect(request)
     #expect(connection.subprotocol == "lc.json.3")
+    // The server notes the request after its answer has left: an echo shows that it has.
+    try await connection.send(.text("noted"))
+    _ = try await connection.receive()
     let lines = seen.withLock { $0 }.split(separator: "\r\n").map(String.init)
     #expect(lines.first == "GET /a%20b/?token=x&y=%2F HTTP/1.1")
     for line in [

@@ -237,9 +237,13 @@ struct WebSocketOpeningTests {
     let server = ScriptedServer { connection in
       let head = connection.acceptUpgrade()
       seen.withLock { $0 = head ?? "" }
+      connection.echo()
     }
     let path = "/" + String(repeating: "x", count: 2000)
-    _ = try await client.connect(WebSocketRequest(server.webSocketURL + path))
+    let connection = try await client.connect(WebSocketRequest(server.webSocketURL + path))
+    // The server notes the request after its answer has left: an echo shows that it has.
+    try await connection.send(.text("noted"))
+    _ = try await connection.receive()
     #expect(seen.withLock { $0 }.hasPrefix("GET \(path) HTTP/1.1\r\n"))
   }
 

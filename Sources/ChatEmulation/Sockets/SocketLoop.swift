@@ -130,6 +130,8 @@ final class SocketLoop {
         peer.received(UnsafeRawBufferPointer(rebasing: buffer[..<count]), service, &work)
       case .nothing: break
       case .end:
+        // A request that came with the end, behind one that was answered just now.
+        peer.parse(service, &work)
         let isGone = events & Int16(POLLHUP | POLLERR) != 0
         guard !isGone, peer.ended(deadline: .now + Self.answerTime) else { return close(serial, abruptly: false) }
         timed.insert(serial)
@@ -140,6 +142,8 @@ final class SocketLoop {
 
   /// Sends what waits and sets what to wait for next; ends what is to be ended.
   private func settle(_ serial: UInt64, _ peer: SocketPeer) {
+    // No more bytes will come to wake the parser for the requests that wait behind the one just answered.
+    if peer.hasEnded { peer.parse(service, &work) }
     let (wantsWrite, end) = peer.writer.flush()
     switch end {
     case .reset: return close(serial, abruptly: true)
