@@ -121,7 +121,7 @@ let package = Package(
     program(
       "Benchmarks",
       [
-        "UnifiedChat", "ChatJSON", "ChatTransport", "ChatCache", "ChatClient", "ChatEmulation", "AllAdapters",
+        "UnifiedChat", "ChatJSON", "ChatTransport", "ChatEmulation", "ChatConformance", "ChatHarness", "AllAdapters",
         "CBenchmarkPeers",
       ]),
     .target(

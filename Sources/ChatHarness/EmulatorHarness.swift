@@ -24,7 +24,10 @@ public struct EmulatorHarness: ConformanceHarness {
   /// - Parameters:
   ///   - vendor: a name of the registry; `model` one of its models, nil for the usual one.
   ///   - target: `inproc` on a virtual clock, or `loopback` on the real one.
-  public init(vendor: String, model: String?, target: ConformanceTarget, seed: UInt64) async throws {
+  ///   - limits: the vendor's own, but for measuring.
+  public init(
+    vendor: String, model: String?, target: ConformanceTarget, seed: UInt64, limits: EmulatorOptions.Limits = .real
+  ) async throws {
     guard let factory = AllAdapters.emulator(for: vendor) else {
       throw ChatError(
         .invalidArgument(field: "adapter"), operation: .emulate, detail: "no emulator is called \"\(vendor)\"")
@@ -32,7 +35,7 @@ public struct EmulatorHarness: ConformanceHarness {
     self.target = target
     self.seed = seed
     let options = EmulatorOptions(
-      seed: seed, applicationID: Self.applicationID, adminSecret: Self.adminSecret, baseURL: "http://\(vendor).test")
+      seed: seed, limits: limits, applicationID: Self.applicationID, adminSecret: Self.adminSecret, baseURL: "http://\(vendor).test")
     let time: any ChatClock = target == .loopback ? SystemClock() : ManualClock()
     host = try EmulatorHost(factory, options: options, clock: .shared(time))
     self.time = time
