@@ -54,9 +54,9 @@ actor LeanCloudLine {
   private var lastInbound = Timestamp(milliseconds: 0)
   private var jitter: LeanCloudJitter
 
-  private var pushes: [LeanCloudFrame] = []
+  private var inbox: [Inbound] = []
   /// Taking a push must not move the rest.
-  private var nextPushIndex = 0
+  private var nextIndex = 0
   private var isHoldingPushes = false
   private var drainer: Task<Void, Never>?
 
@@ -480,16 +480,30 @@ actor LeanCloudLine {
     guard let frame = try? LeanCloudCodec(settings.subprotocol).decode(payload), !frame.isPing else { return }
     if let serial = frame.serial {
       // An answer that nobody waits for any more is late.
-      pending[serial]?.answer.fulfil(.success(frame))
+      if let entry = pending[serial] { deliver(frame, to: entry.answer, entry.operation) }
       return
     }
     switch (frame.command, frame.operation) {
     case ("goaway", _): await goAway()
     case ("session", "closed"): await sessionClosed(frame)
     default:
-      pushes.append(frame)
+      inbox.append(.push(frame))
       drain()
     }
+  }
+
+  /// An answer waits its turn behind earlier pushes, so that whoever gets it has been told what came before. Those
+  /// that the handling of a push itself asks for cannot wait for it.
+  private func deliver(_ frame: LeanCloudFrame, to answer: Answer<LeanCloudFrame>, _ operation: ChatError.Operation) {
+    let isAskedByPushes = operation == .fetchChannel || operation == .connect || operation == .disconnect
+    if isAskedByPushes || (drainer == nil && inbox.isEmpty) { return answer.fulfil(.success(frame)) }
+    inbox.append(.answer(frame, answer))
+    drain()
+  }
+
+  private enum Inbound {
+    case push(LeanCloudFrame)
+    case answer(LeanCloudFrame, Answer<LeanCloudFrame>)
   }
 
   /// The server wants to be left: a new route, then the session again.
@@ -517,28 +531,32 @@ actor LeanCloudLine {
   private func releasePushes(discarding: Bool) {
     isHoldingPushes = false
     if discarding {
-      pushes = []
-      nextPushIndex = 0
+      inbox = []
+      nextIndex = 0
     }
     drain()
   }
 
   private func drain() {
-    guard !isHoldingPushes, !pushes.isEmpty, drainer == nil, let delegate else { return }
+    guard !isHoldingPushes, !inbox.isEmpty, drainer == nil, let delegate else { return }
     drainer = Task { [weak self] in
       while let frame = await self?.nextPush() { await delegate.handle(frame) }
     }
   }
 
+  /// The next push; answers before it are given on the way.
   private func nextPush() -> LeanCloudFrame? {
-    guard !isHoldingPushes, nextPushIndex < pushes.count else {
-      pushes.removeFirst(min(nextPushIndex, pushes.count))
-      nextPushIndex = 0
-      drainer = nil
-      return nil
+    while !isHoldingPushes, nextIndex < inbox.count {
+      defer { nextIndex += 1 }
+      switch inbox[nextIndex] {
+      case .push(let frame): return frame
+      case .answer(let frame, let answer): answer.fulfil(.success(frame))
+      }
     }
-    defer { nextPushIndex += 1 }
-    return pushes[nextPushIndex]
+    inbox.removeFirst(min(nextIndex, inbox.count))
+    nextIndex = 0
+    drainer = nil
+    return nil
   }
 
   /// Publishes what a push means, unless the session has been left meanwhile.

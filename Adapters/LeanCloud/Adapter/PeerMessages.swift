@@ -83,6 +83,8 @@ extension LeanCloudPeerAdapter {
     let anchor = try LeanCloudAnchor(query)
     let limit = max(1, query.limit)
     var found = try await read(channel, anchor, older: true, count: limit + 1)
+    // An unknown channel has an empty history too; a group's row tells the difference.
+    if found.isEmpty { _ = try await self.channel(channel) }
     let hasMore = found.count > limit
     if hasMore { found.removeFirst() }
     var newer: Cursor?
