@@ -65,7 +65,9 @@ struct SendbirdAdapterTests {
     #expect(try await adapter.connect(as: "ana", credential: .token("tok")).id == "ana")
     #expect(await adapter.state == .connected)
     #expect(try await adapter.connect(as: "ana", credential: .token("tok")).id == "ana")
-    await #expect { try await adapter.connect(as: "bob", credential: .none) } throws: { ($0 as? ChatError)?.kind == .conflict }
+    await #expect { try await adapter.connect(as: "bob", credential: .none) } throws: {
+      ($0 as? ChatError)?.kind == .conflict
+    }
     await adapter.disconnect()
     #expect(await adapter.state == .disconnected(.requested))
   }
@@ -96,10 +98,12 @@ struct SendbirdAdapterTests {
     #expect(received.id == sent.id)
   }
 
-  @Test("an admin's kick is final, and a deactivated user is told so", arguments: [
-    (EmulatorAction.kickByAdmin(user: "ana"), RefusalReason.kickedByAdmin),
-    (.disableUser(user: "ana"), .userDisabled),
-  ])
+  @Test(
+    "an admin's kick is final, and a deactivated user is told so",
+    arguments: [
+      (EmulatorAction.kickByAdmin(user: "ana"), RefusalReason.kickedByAdmin),
+      (.disableUser(user: "ana"), .userDisabled),
+    ])
   func kicked(action: EmulatorAction, reason: RefusalReason) async throws {
     let lab = try Lab()
     let ana = try await lab.connected("ana")
@@ -144,7 +148,9 @@ struct SendbirdAdapterTests {
   @Test("a text reaches the other one live and the own other device as an echo, once each")
   func send() async throws {
     let lab = try Lab()
-    let (ana, phone, bob) = (try await lab.connected("ana"), try await lab.connected("ana"), try await lab.connected("bob"))
+    let (ana, phone, bob) = (
+      try await lab.connected("ana"), try await lab.connected("ana"), try await lab.connected("bob")
+    )
     let (mine, theirs) = (phone.events(), bob.events())
     let channel = try await ana.createChannel(.direct(with: "bob"))
     #expect(channel.kind == .direct)
@@ -194,13 +200,15 @@ struct SendbirdAdapterTests {
     #expect(try await walk(.oldest, .newer) == all)
   }
 
-  @Test("content without a form at Sendbird travels in the envelope and is readable for others", arguments: [
-    MessageContent.location(Location(latitude: 1.5, longitude: -2.25, name: "here")),
-    .card("bob", name: "Bob", avatarURL: nil), .markdown("**b**"), .custom(JSONText(unchecked: #"{"a":1}"#)),
-    .merged(title: "two", messages: [QuotedMessage(sender: "ana", content: .text("x"))]),
-    .image(Attachment(url: "http://x/y.png", name: "y.png", size: 3, mimeType: "image/png", width: 4, height: 5)),
-    .file(Attachment(url: "http://x/y.png", name: "y.png", size: 3, mimeType: "image/png")),
-  ])
+  @Test(
+    "content without a form at Sendbird travels in the envelope and is readable for others",
+    arguments: [
+      MessageContent.location(Location(latitude: 1.5, longitude: -2.25, name: "here")),
+      .card("bob", name: "Bob", avatarURL: nil), .markdown("**b**"), .custom(JSONText(unchecked: #"{"a":1}"#)),
+      .merged(title: "two", messages: [QuotedMessage(sender: "ana", content: .text("x"))]),
+      .image(Attachment(url: "http://x/y.png", name: "y.png", size: 3, mimeType: "image/png", width: 4, height: 5)),
+      .file(Attachment(url: "http://x/y.png", name: "y.png", size: 3, mimeType: "image/png")),
+    ])
   func richContent(content: MessageContent) async throws {
     let lab = try Lab()
     let ana = try await lab.connected("ana")
@@ -250,7 +258,8 @@ struct SendbirdAdapterTests {
     let events = bob.events()
     try await EmulatorControl(lab.host).act(.end(.abrupt), on: "bob")
     let kinds = await events.collect(until: .connectionChanged(.connected))
-    #expect(kinds == [.connectionChanged(.reconnecting(attempt: 1)), .missedEvents(in: nil), .connectionChanged(.connected)])
+    #expect(
+      kinds == [.connectionChanged(.reconnecting(attempt: 1)), .missedEvents(in: nil), .connectionChanged(.connected)])
     _ = try await ana.say("again", in: channel.id, id: "c9")
     let received = await events.first { if case .messageReceived(let message) = $0.kind { message } else { nil } }
     #expect(received?.content == .text("again"))

@@ -18,7 +18,10 @@ struct SendbirdEmulatorTests {
     let login = await client.login.payload
     #expect(login.text("user_id") == "ana")
     #expect(login.number("login_ts") == Lab.start)
-    for key in ["key", "ping_interval", "pong_timeout", "reconnect", "file_upload_size_limit", "premium_feature_list", "emoji_hash"] {
+    for key in [
+      "key", "ping_interval", "pong_timeout", "reconnect", "file_upload_size_limit", "premium_feature_list",
+      "emoji_hash",
+    ] {
       #expect(login[key] != nil, "\(key)")
     }
     #expect(login["req_id"] == nil)
@@ -116,7 +119,8 @@ struct SendbirdEmulatorTests {
     let lab = try Lab()
     let (ana, bob, cleo) = (try await lab.logIn("ana"), try await lab.logIn("bob"), try await lab.logIn("cleo"))
     let url = try #require(
-      try await lab.rest("POST", "group_channels", ["user_ids": ["bob"]], as: .key(await ana.key)).json["channel_url"]?.string)
+      try await lab.rest("POST", "group_channels", ["user_ids": ["bob"]], as: .key(await ana.key)).json["channel_url"]?
+        .string)
     func code(_ client: LabClient, _ command: String, _ more: JSONObject) async throws -> Int64? {
       var payload: JSONObject = ["channel_url": .string(url)]
       for member in more { payload[member.key] = member.value }
@@ -142,7 +146,8 @@ struct SendbirdEmulatorTests {
     let lab = try Lab()
     try await lab.makeUsers("ana", "bob")
     let url = try #require(
-      try await lab.rest("POST", "group_channels", ["user_ids": ["ana"], "channel_url": "old_talk"]).json["channel_url"]?.string)
+      try await lab.rest("POST", "group_channels", ["user_ids": ["ana"], "channel_url": "old_talk"]).json[
+        "channel_url"]?.string)
     func item(_ number: Int, user: String = "ana") -> JSONValue {
       [
         "user_id": .string(user), "message_type": "MESG", "message": .string("m\(number)"),
@@ -155,11 +160,15 @@ struct SendbirdEmulatorTests {
       "GET", "group_channels/\(url)/messages?message_ts=0&prev_limit=0&next_limit=200&include=true")
     let messages = try #require(page.json["messages"]?.array)
     #expect(messages.count == 100)
-    #expect(messages.compactMap { $0["created_at"]?.int } == (0..<100).map { 1_500_000_000_000 + Int64($0 % 3) }.sorted())
     #expect(
-      try await lab.rest("POST", "migration/\(url)", ["messages": .array((0..<101).map { item($0) })]).json["code"] == 400203)
-    #expect(try await lab.rest("POST", "migration/\(url)", ["messages": [item(200, user: "bob")]]).json["code"] == 400108)
-    #expect(try await lab.rest("POST", "migration/\(url)", ["messages": [item(200, user: "nobody")]]).json["code"] == 400201)
+      messages.compactMap { $0["created_at"]?.int } == (0..<100).map { 1_500_000_000_000 + Int64($0 % 3) }.sorted())
+    #expect(
+      try await lab.rest("POST", "migration/\(url)", ["messages": .array((0..<101).map { item($0) })]).json["code"]
+        == 400203)
+    #expect(
+      try await lab.rest("POST", "migration/\(url)", ["messages": [item(200, user: "bob")]]).json["code"] == 400108)
+    #expect(
+      try await lab.rest("POST", "migration/\(url)", ["messages": [item(200, user: "nobody")]]).json["code"] == 400201)
   }
 
   @Test("changelogs tell of edits and deletions by token")

@@ -109,6 +109,11 @@ final actor LabClient {
   }
 
   func say(_ text: String, in channel: String) async throws -> SendbirdFrame {
-    try await ask("MESG", ["channel_url": .string(channel), "message": .string(text), "data": "", "mention_type": "users", "mentioned_user_ids": []])
+    try await ask(
+      "MESG",
+      [
+        "channel_url": .string(channel), "message": .string(text), "data": "", "mention_type": "users",
+        "mentioned_user_ids": [],
+      ])
   }
 }

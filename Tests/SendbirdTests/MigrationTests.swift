@@ -8,9 +8,11 @@ import UnifiedChat
 /// What a source of another vendor could give: every kind of content, and all that Sendbird has no place for.
 private enum Original {
   static let users: [UserRecord] = [
-    UserRecord(user: User(id: "ana", name: "Ana", avatarURL: "http://x/a.png"), origin: Origin(vendor: "other", id: "ana")),
     UserRecord(
-      user: User(id: "bob", name: "", customData: JSONText(unchecked: #"{"age": 7}"#)), origin: Origin(vendor: "other", id: "bob")),
+      user: User(id: "ana", name: "Ana", avatarURL: "http://x/a.png"), origin: Origin(vendor: "other", id: "ana")),
+    UserRecord(
+      user: User(id: "bob", name: "", customData: JSONText(unchecked: #"{"age": 7}"#)),
+      origin: Origin(vendor: "other", id: "bob")),
     UserRecord(user: User(id: "cle\u{301}o"), isPlaceholder: true, origin: Origin(vendor: "other", id: "cle\u{301}o")),
     UserRecord(user: User(id: "cl\u{E9}o", name: "NFC"), origin: Origin(vendor: "other", id: "cl\u{E9}o")),
   ]
@@ -37,8 +39,11 @@ private enum Original {
     .sticker(JSONText(unchecked: "{\"s\": 1}")), .custom(JSONText(unchecked: "[1,2]")),
     .merged(title: "t", messages: [QuotedMessage(id: "q", sender: "bob", content: .text("in"))]),
     .system(SystemNotice(kind: "memberJoined", actor: "ana", subjects: ["bob"], text: "joined")),
-    .recalled(by: "ana", at: Timestamp(milliseconds: 5)), .unknown(kind: "-99", raw: JSONText(unchecked: "{\"x\":null}")),
-    .file(Attachment(url: "http://x/f", name: "f", size: 2, mimeType: "image/png", sha256: String(repeating: "a", count: 64))),
+    .recalled(by: "ana", at: Timestamp(milliseconds: 5)),
+    .unknown(kind: "-99", raw: JSONText(unchecked: "{\"x\":null}")),
+    .file(
+      Attachment(
+        url: "http://x/f", name: "f", size: 2, mimeType: "image/png", sha256: String(repeating: "a", count: 64))),
     .audio(Attachment(url: "http://x/g.mp3", name: "g.mp3", size: 9, mimeType: "audio/mpeg")),
     .image(Attachment(name: "never uploaded.png")),
   ]
@@ -90,7 +95,10 @@ struct SendbirdMigrationTests {
       let id = try #require(outcome.id)
       let messages = try await destination.putMessages(Original.messages, in: id)
       #expect(messages.count == Original.messages.count)
-      #expect(messages.allSatisfy { if case .existed = $0 { round == 1 } else if case .written = $0 { round == 0 } else { false } })
+      #expect(
+        messages.allSatisfy {
+          if case .existed = $0 { round == 1 } else if case .written = $0 { round == 0 } else { false }
+        })
       try await destination.finishChannel(id, original: Original.channel, members: Original.members)
     }
 
@@ -131,8 +139,11 @@ struct SendbirdMigrationTests {
   @Test("history of every size crosses in batches, with nothing lost and nothing doubled, over a killed run too")
   func resumed() async throws {
     let lab = try Lab(limits: .off)
-    let users = (0..<150).map { UserRecord(user: User(id: UserID("u\($0)")), origin: Origin(vendor: "other", id: "u\($0)")) }
-    let channel = ChannelRecord(channel: Channel(id: "big_room", kind: .group), origin: Origin(vendor: "other", id: "big_room"))
+    let users = (0..<150).map {
+      UserRecord(user: User(id: UserID("u\($0)")), origin: Origin(vendor: "other", id: "u\($0)"))
+    }
+    let channel = ChannelRecord(
+      channel: Channel(id: "big_room", kind: .group), origin: Origin(vendor: "other", id: "big_room"))
     let members = (0..<130).map { MemberRecord(channel: "big_room", member: Member(user: User(id: UserID("u\($0)")))) }
     let messages = (0..<950).map { number in
       MessageRecord(
@@ -174,9 +185,11 @@ struct SendbirdMigrationTests {
       ])
     #expect(destination.losses(of: .message(Original.messages[3])).map(\.treatment) == [.keptElsewhere])
     let plain = MessageRecord(
-      message: Message(channel: "c", id: "1", sender: "ana", createdAt: Timestamp(milliseconds: 1), content: .text("x")))
+      message: Message(channel: "c", id: "1", sender: "ana", createdAt: Timestamp(milliseconds: 1), content: .text("x"))
+    )
     #expect(destination.losses(of: .message(plain)).isEmpty)
-    let long = UserRecord(user: User(id: "x", customData: JSONText(unchecked: "\"\(String(repeating: "y", count: 2000))\"")))
+    let long = UserRecord(
+      user: User(id: "x", customData: JSONText(unchecked: "\"\(String(repeating: "y", count: 2000))\"")))
     #expect(destination.losses(of: .user(long)).map(\.treatment) == [.dropped])
   }
 
@@ -198,7 +211,8 @@ struct SendbirdMigrationTests {
     let lab = try Lab()
     let all: [Record] =
       Original.users.map { .user($0) } + [.channel(Original.channel)]
-      + Original.members.filter { $0.member.state == .joined }.map { .member($0) } + Original.messages.map { .message($0) }
+      + Original.members.filter { $0.member.state == .joined }.map { .member($0) }
+      + Original.messages.map { .message($0) }
     for record in all { try await lab.host.load(record.json()) }
     let out = await lab.host.records()
     #expect(out.count == all.count)

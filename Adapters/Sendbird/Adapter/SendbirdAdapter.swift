@@ -67,7 +67,9 @@ public actor SendbirdAdapter: ChatAdapter {
 
   public nonisolated func events() -> ChatEventStream { hub.events() }
 
-  func publish(_ kind: ChatEvent.Kind, source: ChatEvent.Source = .live) { hub.publish(ChatEvent(kind, source: source)) }
+  func publish(_ kind: ChatEvent.Kind, source: ChatEvent.Source = .live) {
+    hub.publish(ChatEvent(kind, source: source))
+  }
 
   func log(_ level: Profile.LogLevel, _ line: String) { environment.log?(level, "sendbird: \(line)") }
 
@@ -105,7 +107,9 @@ public actor SendbirdAdapter: ChatAdapter {
 
   /// True when `error` was an expired session and the session is good again.
   func renewed(after error: ChatError) async -> Bool {
-    guard let code = error.vendor?.code.flatMap({ Int64($0) }), [400302, 400309, 400310].contains(code) else { return false }
+    guard let code = error.vendor?.code.flatMap({ Int64($0) }), [400302, 400309, 400310].contains(code) else {
+      return false
+    }
     return await renew(code)
   }
 }

@@ -62,7 +62,8 @@ struct SendbirdAdmin: Sendable {
 
   /// Up to 200 messages after a position (all of that position's own if it is a time alone), ascending.
   func messages(
-    in id: ChannelID, isOpen: Bool, after position: MessagePosition?, includingRemoved: Bool, limit: Int = SendbirdLimits.messagePage
+    in id: ChannelID, isOpen: Bool, after position: MessagePosition?, includingRemoved: Bool,
+    limit: Int = SendbirdLimits.messagePage
   ) async throws(ChatError) -> [JSONObject] {
     let path = [isOpen ? "open_channels" : "group_channels", id.rawValue, "messages"]
     var query = SendbirdQuery()
@@ -76,13 +77,15 @@ struct SendbirdAdmin: Sendable {
       query.add("include", true)
       return try await list(path, query)
     }
-    var byID = query
-    byID.add("message_id", position.minor)
-    byID.add("include", false)
-    do { return try await list(path, byID) } catch {
-      guard error.kind == .notFound else { throw error }
+    if position.minor > 0 {
+      var byID = query
+      byID.add("message_id", position.minor)
+      byID.add("include", false)
+      do { return try await list(path, byID) } catch {
+        guard error.kind == .notFound else { throw error }
+      }
     }
-    // The message is gone: its time leads to the same place.
+    // A time alone, or a message that is gone: the time leads to the same place.
     query.add("message_ts", position.major)
     query.add("include", true)
     return try await list(path, query).filter { json in

@@ -45,7 +45,8 @@ extension SendbirdAdapter {
       return try await join(try channel(json, .createChannel).id)
     case .direct:
       guard others.count == 1 else {
-        throw ChatError(.invalidArgument(field: "members"), operation: .createChannel, detail: "a direct channel has two")
+        throw ChatError(
+          .invalidArgument(field: "members"), operation: .createChannel, detail: "a direct channel has two")
       }
       body["is_distinct"] = true
     case .group: body["is_distinct"] = .bool(draft.isDistinct)
@@ -66,7 +67,9 @@ extension SendbirdAdapter {
 
   public func channel(_ id: ChannelID) async throws(ChatError) -> Channel {
     if !entered.contains(id) {
-      do { return try channel(try await call("GET", group(id), query: viewQuery(), .fetchChannel), .fetchChannel) } catch {
+      do {
+        return try channel(try await call("GET", group(id), query: viewQuery(), .fetchChannel), .fetchChannel)
+      } catch {
         guard error.kind == .notFound else { throw error }
       }
     }
@@ -260,7 +263,8 @@ extension SendbirdAdapter {
       _ = try await call("DELETE", place(id, "operators"), query: query, .setRole)
     case .owner: throw .unsupported(.memberOwnerRole, operation: .setRole)
     case .unknown:
-      throw ChatError(.invalidArgument(field: "role"), operation: .setRole, detail: "Sendbird knows operators and others")
+      throw ChatError(
+        .invalidArgument(field: "role"), operation: .setRole, detail: "Sendbird knows operators and others")
     }
   }
 

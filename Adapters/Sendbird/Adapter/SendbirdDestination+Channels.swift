@@ -53,10 +53,13 @@ extension SendbirdDestination {
     if !isFresh {
       present = form.isOpen ? [] : try await admin.allMembers(of: form.url)
       var body = form.body
-      for key in ["channel_url", "user_ids", "operator_ids", "operators", "is_super", "invitation_status"] { body[key] = nil }
+      for key in ["channel_url", "user_ids", "operator_ids", "operators", "is_super", "invitation_status"] {
+        body[key] = nil
+      }
       // What an earlier run noted of guests stays until this one ends.
       if try await isFinished(form.url, form.isOpen) { body["data"] = nil }
-      _ = try await admin.call("PUT", [form.isOpen ? "open_channels" : "group_channels", form.url.rawValue], body: body)
+      _ = try await admin.call(
+        "PUT", [form.isOpen ? "open_channels" : "group_channels", form.url.rawValue], body: body)
     }
     if !form.isOpen {
       try await invite(form.people.filter { !present.contains($0) }, to: form.url, form.invited)
@@ -178,7 +181,8 @@ struct ChannelForm: Sendable {
     let origin = record.origin ?? Origin(vendor: SendbirdErrors.vendor, id: record.channel.id.rawValue)
     let notes = SendbirdChannelNotes(members: SendbirdChannelNotes.differing(members))
     var body: JSONObject = [
-      "channel_url": .string(url.rawValue), "name": .string(Self.cut(record.channel.name ?? "", SendbirdLimits.nameLength)),
+      "channel_url": .string(url.rawValue),
+      "name": .string(Self.cut(record.channel.name ?? "", SendbirdLimits.nameLength)),
       "data": .string(SendbirdMapping.channelData(record, origin: origin, notes: notes)),
     ]
     let cover = record.channel.coverURL ?? ""

@@ -22,8 +22,9 @@ extension SendbirdDestination {
     // The answer is empty: the ids are read back, which also proves that the messages are there.
     try await fill(&outcomes, messages, channel, place, asExisting: false)
     return outcomes.map { outcome in
-      outcome ?? .refused(
-        ChatError(.server, operation: .writeDestination, detail: "accepted, but not there when read back"))
+      outcome
+        ?? .refused(
+          ChatError(.server, operation: .writeDestination, detail: "accepted, but not there when read back"))
     }
   }
 

@@ -87,7 +87,8 @@ public actor SendbirdDestination: ChatDestination {
     }
   }
 
-  private static func write(_ record: UserRecord, _ admin: SendbirdAdmin) async throws(ChatError) -> PutOutcome<UserID> {
+  private static func write(_ record: UserRecord, _ admin: SendbirdAdmin) async throws(ChatError) -> PutOutcome<UserID>
+  {
     let id = record.user.id
     let form = SendbirdUserForm(record, origin: record.origin)
     let body: JSONObject = [
@@ -101,7 +102,9 @@ public actor SendbirdDestination: ChatDestination {
       guard error.kind == .conflict else { throw error }
     }
     let path = ["users", id.rawValue]
-    guard let known = SendbirdUser(try await admin.call("GET", path)) else { throw SendbirdAdapter.malformed(.writeDestination) }
+    guard let known = SendbirdUser(try await admin.call("GET", path)) else {
+      throw SendbirdAdapter.malformed(.writeDestination)
+    }
     if known.nickname != form.nickname || known.profileURL != form.profileURL {
       _ = try await admin.call(
         "PUT", path, body: ["nickname": .string(form.nickname), "profile_url": .string(form.profileURL)])
@@ -145,7 +148,9 @@ public actor SendbirdDestination: ChatDestination {
   }
 
   static func existing(_ json: JSONObject) -> ExistingMessage? {
-    guard let wire = SendbirdMessage(json), let origin = Provenance.unwrap(wire.data).provenance?.origin else { return nil }
+    guard let wire = SendbirdMessage(json), let origin = Provenance.unwrap(wire.data).provenance?.origin else {
+      return nil
+    }
     return ExistingMessage(origin: origin, id: MessageID(String(wire.id)))
   }
 

@@ -36,7 +36,8 @@ extension SendbirdAdapter {
     if let sender = message.sender { endTyping(sender, in: message.channel) }
     publish(.messageReceived(message), source: message.sender == me ? .echo : .live)
     // Feeds delivery receipts; the vendor's client sends it for every message of somebody else in a group.
-    guard message.sender != me, frame.payload.text("channel_type") != "open", frame.payload.flag("is_super") != true else {
+    guard message.sender != me, frame.payload.text("channel_type") != "open", frame.payload.flag("is_super") != true
+    else {
       return
     }
     let number = frame.payload["msg_id"] ?? .null
@@ -109,7 +110,9 @@ extension SendbirdAdapter {
     case SendbirdCategory.muted, SendbirdCategory.unmuted: muteChanged(channel, frame, data)
     case SendbirdCategory.operatorsChanged: operatorsChanged(channel, people(data, "operators"))
     case SendbirdCategory.entered:
-      if let user = SendbirdMember(data), user.user.id != me { publish(.memberJoined(channel, SendbirdMapping.member(user))) }
+      if let user = SendbirdMember(data), user.user.id != me {
+        publish(.memberJoined(channel, SendbirdMapping.member(user)))
+      }
     case SendbirdCategory.exited:
       if let user = SendbirdUser(data), user.id != me { publish(.memberLeft(channel, user.id, .left)) }
     case SendbirdCategory.typingStarted:

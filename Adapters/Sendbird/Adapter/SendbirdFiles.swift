@@ -12,7 +12,8 @@ enum SendbirdFiles {
         throw ChatError(.invalidArgument(field: "source"), operation: .upload, detail: "the file cannot be read")
       }
       return Array(data)
-    case nil: throw ChatError(.invalidArgument(field: "source"), operation: .upload, detail: "there are no bytes to send")
+    case nil:
+      throw ChatError(.invalidArgument(field: "source"), operation: .upload, detail: "there are no bytes to send")
     }
   }
 

@@ -37,7 +37,8 @@ struct SendbirdHistory: Sendable {
     let limit = max(1, query.limit)
     let includes = query.isInclusive && anchor.isExact
     let first = try await around(
-      anchor.position, before: query.direction == .older ? limit + 1 : 1, after: query.direction == .newer ? limit + 1 : 1)
+      anchor.position, before: query.direction == .older ? limit + 1 : 1,
+      after: query.direction == .newer ? limit + 1 : 1)
     var older = first.filter { Self.position($0) < anchor.position }
     var newer = first.filter { Self.position($0) > anchor.position }
     let own = first.filter { Self.position($0) == anchor.position }
@@ -51,14 +52,16 @@ struct SendbirdHistory: Sendable {
     let hasOlder = !older.isEmpty || (!includes && !own.isEmpty)
     if includes { newer = own + newer }
     newer = try await extend(newer, to: limit + 1, .newer)
-    return result(Array(newer.prefix(limit)), hasOlder: hasOlder, hasNewer: newer.count > limit, anchor: anchor.position)
+    return result(
+      Array(newer.prefix(limit)), hasOlder: hasOlder, hasNewer: newer.count > limit, anchor: anchor.position)
   }
 
   private func result(_ page: [Item], hasOlder: Bool, hasNewer: Bool, anchor: MessagePosition) -> Result {
     let first = page.first.map(Self.position) ?? anchor
     let last = page.last.map(Self.position) ?? anchor
     return Result(
-      messages: page, older: hasOlder ? Cursor(first.description) : nil, newer: hasNewer ? Cursor(last.description) : nil)
+      messages: page, older: hasOlder ? Cursor(first.description) : nil,
+      newer: hasNewer ? Cursor(last.description) : nil)
   }
 
   private func anchor(_ query: HistoryQuery) throws(ChatError) -> (position: MessagePosition, isExact: Bool) {

@@ -8,7 +8,8 @@ enum SendbirdView {
   /// A channel of an imported kind shows as that kind.
   static func channel(_ json: JSONObject, me: UserID) -> Channel? {
     guard let wire = SendbirdChannel(json) else { return nil }
-    var channel = (try? SendbirdMapping.channelRecord(wire, raw: json))?.record.channel ?? Channel(id: wire.url, kind: .group)
+    var channel =
+      (try? SendbirdMapping.channelRecord(wire, raw: json))?.record.channel ?? Channel(id: wire.url, kind: .group)
     channel.id = wire.url
     if channel.createdAt == nil { channel.createdAt = Timestamp(milliseconds: wire.createdAt &* 1000) }
     guard let group = wire.group else {
@@ -19,7 +20,9 @@ enum SendbirdView {
     channel.isDistinct = group.isDistinct
     channel.memberCount = Int(exactly: group.joinedMemberCount)
     if channel.kind == .direct { channel.peer = group.members?.first { $0.user.id != me }?.user.id }
-    if let last = group.lastMessage { channel.lastMessage = SendbirdMapping.message(last, raw: json.object("last_message") ?? JSONObject()) }
+    if let last = group.lastMessage {
+      channel.lastMessage = SendbirdMapping.message(last, raw: json.object("last_message") ?? JSONObject())
+    }
     // Super groups stop counting at a hundred.
     channel.unread = group.unreadCount.map { count(group.isSuper && $0 >= 100, $0) } ?? .unknown
     channel.unreadMentions = group.unreadMentions.map { count(false, $0) } ?? .unknown

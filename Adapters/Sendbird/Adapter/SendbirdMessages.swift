@@ -29,7 +29,8 @@ extension SendbirdAdapter {
     }
     if let parent = message.draft.threadParent {
       guard let id = Int64(parent.rawValue) else {
-        throw ChatError(.invalidArgument(field: "threadParent"), operation: .send, detail: "no message id of Sendbird's")
+        throw ChatError(
+          .invalidArgument(field: "threadParent"), operation: .send, detail: "no message id of Sendbird's")
       }
       payload["parent_message_id"] = .int(id)
       payload["root_message_id"] = .int(id)
@@ -61,7 +62,8 @@ extension SendbirdAdapter {
 
   /// What the server would refuse is refused before it is sent, with the limit in the error.
   private func check(_ form: SendbirdForm, _ operation: ChatError.Operation) throws(ChatError) {
-    if form.kept.contains(.content), form.type == "MESG", form.text.unicodeScalars.count >= SendbirdLimits.messageLength {
+    if form.kept.contains(.content), form.type == "MESG", form.text.unicodeScalars.count >= SendbirdLimits.messageLength
+    {
       throw ChatError(
         .tooLarge(limit: Int64(SendbirdLimits.messageLength), unit: .characters), operation: operation,
         detail: "a text has at most \(SendbirdLimits.messageLength) characters")
@@ -106,13 +108,18 @@ extension SendbirdAdapter {
   public func edit(_ original: Message, to draft: MessageDraft) async throws(ChatError) -> Message {
     let (id, me) = (try number(original.id, .edit), try session(.edit).user)
     var message = original
-    (message.content, message.mentions, message.replyTo) = (draft.content, draft.mentions, draft.replyTo ?? original.replyTo)
-    (message.customType, message.customData, message.sender) = (draft.customType, draft.customData, original.sender ?? me)
+    (message.content, message.mentions, message.replyTo) = (
+      draft.content, draft.mentions, draft.replyTo ?? original.replyTo
+    )
+    (message.customType, message.customData, message.sender) = (
+      draft.customType, draft.customData, original.sender ?? me
+    )
     let form = SendbirdForm(message, purpose: .live(id: original.clientMessageID?.rawValue ?? ""))
     let wasFile = original.content.attachment != nil
     guard wasFile == (form.type == "FILE"), !wasFile || original.content.attachment?.url == form.file?.url else {
       throw ChatError(
-        .invalidArgument(field: "content"), operation: .edit, detail: "Sendbird cannot change a text into a file or back")
+        .invalidArgument(field: "content"), operation: .edit,
+        detail: "Sendbird cannot change a text into a file or back")
     }
     try check(form, .edit)
     var payload = fields(form)
@@ -212,7 +219,9 @@ extension SendbirdAdapter {
     let hasMore = json.flag("has_more") ?? false
     guard since != nil else {
       // The token of now: what happened since login was told already, or will be read.
-      if hasMore { return ChangePage(updated: [], removed: [], next: try await lastToken(channel, next), hasMore: false) }
+      if hasMore {
+        return ChangePage(updated: [], removed: [], next: try await lastToken(channel, next), hasMore: false)
+      }
       return ChangePage(updated: [], removed: [], next: Cursor(next), hasMore: false)
     }
     let removed = json.list("deleted").compactMap { item -> MessageID? in

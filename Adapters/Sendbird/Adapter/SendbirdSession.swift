@@ -47,7 +47,11 @@ extension SendbirdAdapter {
       var error = error
       // There is nobody who could renew it, or the renewed one was refused too.
       if error.kind == .authentication { error.retry = .never }
-      if let reason = Self.refusal(error) { move(to: .refused(reason)) } else { move(to: .disconnected(.failed(error))) }
+      if let reason = Self.refusal(error) {
+        move(to: .refused(reason))
+      } else {
+        move(to: .disconnected(.failed(error)))
+      }
       forgetSession()
       return .failure(error)
     }
@@ -365,7 +369,6 @@ extension SendbirdAdapter {
     end(error.vendor?.code == "400302" ? .credentialExpired : reason)
     return true
   }
-
 
   /// Open channels that were entered are entered again before the connection counts as one.
   private func reenter(_ mine: UInt64) async throws(ChatError) {

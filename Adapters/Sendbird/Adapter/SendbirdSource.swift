@@ -135,7 +135,8 @@ public actor SendbirdSource: ChatSource {
 
   /// Users who are members only because an import made them so are left out; those whom only the import remembers
   /// come last.
-  public func members(of channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MemberRecord> {
+  public func members(of channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MemberRecord>
+  {
     if cursor == nil { places[channel] = nil }
     let place = try await place(channel)
     guard !place.isOpen else { return SourcePage(items: [], next: nil) }
@@ -165,7 +166,9 @@ public actor SendbirdSource: ChatSource {
 
   // MARK: Messages
 
-  public func messages(in channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MessageRecord> {
+  public func messages(in channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<
+    MessageRecord
+  > {
     let place = try await place(channel)
     var position: MessagePosition?
     if let cursor {

@@ -39,7 +39,8 @@ extension SendbirdEmulator {
     let urls = Set(call.query.list("channel_urls").map { ChannelID($0) })
     let types = Set(call.query.list("custom_types").map { Key($0) })
     let found = rooms.values.filter { room in
-      room.isOpen && (urls.isEmpty || urls.contains(room.url)) && (types.isEmpty || types.contains(Key(room.customType)))
+      room.isOpen && (urls.isEmpty || urls.contains(room.url))
+        && (types.isEmpty || types.contains(Key(room.customType)))
         && (name.map { room.name.containsIgnoringCase($0) } ?? true)
         && (url.map { room.url.rawValue.contains($0) } ?? true)
         && (call.query.bool("show_frozen") ?? true || !room.isFrozen)
@@ -47,7 +48,8 @@ extension SendbirdEmulator {
     let sorted = found.sorted { ($0.createdAt, $0.number) > ($1.createdAt, $1.number) }
     let (page, next) = try page(sorted, call, limit: try pageLimit(call)) { $0.url.rawValue }
     return .json([
-      "channels": .array(page.map { .object(json(of: $0, for: call.sessionUser)) }), "next": .string(next), "ts": .int(now),
+      "channels": .array(page.map { .object(json(of: $0, for: call.sessionUser)) }), "next": .string(next),
+      "ts": .int(now),
     ])
   }
 
@@ -74,7 +76,9 @@ extension SendbirdEmulator {
       sinceTime = time
     }
     var changes: [(number: Int64, room: Room?, url: ChannelID)] =
-      person.rooms.values.filter { $0.lastChange > since && $0.lastChangeAt > sinceTime }.map { ($0.lastChange, $0, $0.url) }
+      person.rooms.values.filter { $0.lastChange > since && $0.lastChangeAt > sinceTime }.map {
+        ($0.lastChange, $0, $0.url)
+      }
     changes += person.lost.filter { $0.value.number > since && $0.value.at > sinceTime && person.rooms[$0.key] == nil }
       .map { ($0.value.number, nil, $0.key) }
     changes.sort { $0.number < $1.number }
@@ -83,7 +87,8 @@ extension SendbirdEmulator {
     return .json([
       "updated": .array(page.compactMap { $0.room.map { .object(json(of: $0, for: person, view)) } }),
       "deleted": .array(page.filter { $0.room == nil }.map { .string($0.url.rawValue) }),
-      "has_more": .bool(changes.count > limit), "next": .string(String(page.last?.number ?? (sinceTime == .min ? since : changeNumber))),
+      "has_more": .bool(changes.count > limit),
+      "next": .string(String(page.last?.number ?? (sinceTime == .min ? since : changeNumber))),
     ])
   }
 }
@@ -105,7 +110,8 @@ struct ChannelFilter {
     self.isMine = isMine
     order = query["order"] ?? "chronological"
     guard
-      ["chronological", "latest_last_message", "channel_name_alphabetical", "metadata_value_alphabetical"].contains(order)
+      ["chronological", "latest_last_message", "channel_name_alphabetical", "metadata_value_alphabetical"].contains(
+        order)
     else { throw SendbirdFault(400111, "Unknown order.") }
     urls = Set(query.list("channel_urls").map { ChannelID($0) })
     types = Set(query.list("custom_types").map { Key($0) })
@@ -171,7 +177,9 @@ struct ChannelFilter {
     if !exactly.isEmpty, Set(room.members.keys) != exactly { return false }
     if !including.isEmpty {
       let isAny = query["query_type"] == "OR"
-      if isAny ? including.isDisjoint(with: room.members.keys) : !including.isSubset(of: room.members.keys) { return false }
+      if isAny ? including.isDisjoint(with: room.members.keys) : !including.isSubset(of: room.members.keys) {
+        return false
+      }
     }
     let names = query.list("members_nickname")
     if !names.isEmpty, !room.members.values.contains(where: { names.contains($0.person.nickname) }) { return false }
@@ -193,7 +201,8 @@ struct ChannelFilter {
     switch query["hidden_mode"] ?? "unhidden_only" {
     case "unhidden_only": if mine.hiddenState != "unhidden" { return false }
     case "hidden_only": if mine.hiddenState == "unhidden" { return false }
-    case "hidden_allow_auto_unhide", "hidden_prevent_auto_unhide": if mine.hiddenState != query["hidden_mode"] { return false }
+    case "hidden_allow_auto_unhide", "hidden_prevent_auto_unhide":
+      if mine.hiddenState != query["hidden_mode"] { return false }
     default: break
     }
     if query["unread_filter"] == "unread_message", emulator.shownUnread(mine, in: room) == 0 { return false }

@@ -9,7 +9,9 @@ extension SendbirdEmulator {
       Route("POST", "group_channels") { (e, c) throws(SendbirdFault) in try e.createGroup(c) },
       Route("GET", "group_channels") { (e, c) throws(SendbirdFault) in try e.listGroups(c) },
       Route("GET", "users/{user}/my_group_channels") { (e, c) throws(SendbirdFault) in try e.listMine(c) },
-      Route("GET", "users/{user}/my_group_channels/changelogs") { (e, c) throws(SendbirdFault) in try e.channelChanges(c) },
+      Route("GET", "users/{user}/my_group_channels/changelogs") { (e, c) throws(SendbirdFault) in
+        try e.channelChanges(c)
+      },
       Route("PUT", "users/{user}/my_group_channels/leave") { (e, c) throws(SendbirdFault) in try e.leaveAll(c) },
       Route("POST", "open_channels") { (e, c) throws(SendbirdFault) in try e.createOpen(c) },
       Route("GET", "open_channels") { (e, c) throws(SendbirdFault) in try e.listOpen(c) },
@@ -22,18 +24,31 @@ extension SendbirdEmulator {
         Route("DELETE", "\(kind)/{url}") { (e, c) throws(SendbirdFault) in try e.deleteChannel(c, kind) },
         Route("PUT", "\(kind)/{url}/freeze") { (e, c) throws(SendbirdFault) in try e.freeze(c, kind) },
         Route("GET", "\(kind)/{url}/metadata") { (e, c) throws(SendbirdFault) in try e.metadata(c, kind) },
-        Route("POST", "\(kind)/{url}/metadata") { (e, c) throws(SendbirdFault) in try e.setMetadata(c, kind, isNew: true) },
-        Route("PUT", "\(kind)/{url}/metadata") { (e, c) throws(SendbirdFault) in try e.setMetadata(c, kind, isNew: false) },
-        Route("PUT", "\(kind)/{url}/metadata/{key}") { (e, c) throws(SendbirdFault) in try e.setMetadata(c, kind, isNew: false) },
+        Route("POST", "\(kind)/{url}/metadata") { (e, c) throws(SendbirdFault) in
+          try e.setMetadata(c, kind, isNew: true)
+        },
+        Route("PUT", "\(kind)/{url}/metadata") { (e, c) throws(SendbirdFault) in
+          try e.setMetadata(c, kind, isNew: false)
+        },
+        Route("PUT", "\(kind)/{url}/metadata/{key}") { (e, c) throws(SendbirdFault) in
+          try e.setMetadata(c, kind, isNew: false)
+        },
         Route("DELETE", "\(kind)/{url}/metadata") { (e, c) throws(SendbirdFault) in try e.deleteMetadata(c, kind) },
-        Route("DELETE", "\(kind)/{url}/metadata/{key}") { (e, c) throws(SendbirdFault) in try e.deleteMetadata(c, kind) },
+        Route("DELETE", "\(kind)/{url}/metadata/{key}") { (e, c) throws(SendbirdFault) in try e.deleteMetadata(c, kind)
+        },
         Route("GET", "\(kind)/{url}/metacounter") { (e, c) throws(SendbirdFault) in try e.counters(c, kind) },
-        Route("POST", "\(kind)/{url}/metacounter") { (e, c) throws(SendbirdFault) in try e.setCounters(c, kind, isNew: true) },
-        Route("PUT", "\(kind)/{url}/metacounter") { (e, c) throws(SendbirdFault) in try e.setCounters(c, kind, isNew: false) },
+        Route("POST", "\(kind)/{url}/metacounter") { (e, c) throws(SendbirdFault) in
+          try e.setCounters(c, kind, isNew: true)
+        },
+        Route("PUT", "\(kind)/{url}/metacounter") { (e, c) throws(SendbirdFault) in
+          try e.setCounters(c, kind, isNew: false)
+        },
         Route("PUT", "\(kind)/{url}/metacounter/{key}") { (e, c) throws(SendbirdFault) in
           try e.setCounters(c, kind, isNew: false)
         },
-        Route("DELETE", "\(kind)/{url}/metacounter/{key}") { (e, c) throws(SendbirdFault) in try e.deleteCounter(c, kind) },
+        Route("DELETE", "\(kind)/{url}/metacounter/{key}") { (e, c) throws(SendbirdFault) in
+          try e.deleteCounter(c, kind)
+        },
       ]
     }
 
@@ -115,7 +130,9 @@ extension SendbirdEmulator {
     let number = newNumber()
     let url = call.text("channel_url") ?? "sendbird_\(isOpen ? "open" : "group")_channel_\(number)_\(hex(40))"
     try check(channelURL: url)
-    guard rooms[ChannelID(url)] == nil else { throw SendbirdFault(400202, "\"channel_url\" violates unique constraint.") }
+    guard rooms[ChannelID(url)] == nil else {
+      throw SendbirdFault(400202, "\"channel_url\" violates unique constraint.")
+    }
     let room = Room(url: ChannelID(url), number: number, isOpen: isOpen, createdAt: now, change: newChange())
     try apply(call, to: room)
     rooms[room.url] = room
@@ -193,7 +210,9 @@ extension SendbirdEmulator {
   private func requireWriter(_ call: Call, in room: Room) throws(SendbirdFault) {
     guard let person = call.sessionUser else { return }
     if room.isOpen { return try requireOperator(call, in: room) }
-    guard room.members[person.id]?.isJoined == true else { throw SendbirdFault(400108, "Not authorized. Not a member.") }
+    guard room.members[person.id]?.isJoined == true else {
+      throw SendbirdFault(400108, "Not authorized. Not a member.")
+    }
   }
 
   func setDistinct(_ isDistinct: Bool, _ room: Room) {

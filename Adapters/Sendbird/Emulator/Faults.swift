@@ -17,7 +17,8 @@ extension SendbirdEmulator {
       ]
     case .message(let id, .text(let text)):
       // Only what waits for an answer can be refused.
-      guard let fault = Self.fault(failure, overSocket: true), case .success(let frame)? = SendbirdFrame.parse(text).first,
+      guard let fault = Self.fault(failure, overSocket: true),
+        case .success(let frame)? = SendbirdFrame.parse(text).first,
         let request = frame.requestID
       else { return nil }
       var json = fault.json
@@ -34,7 +35,8 @@ extension SendbirdEmulator {
     switch failure.kind {
     case "authentication": return SendbirdFault(400302, "Session token is expired.")
     case "permission": return overSocket ? SendbirdFault(900041, "Muted.") : SendbirdFault(400108, "Not authorized.")
-    case "notFound": return overSocket ? SendbirdFault(900500, "Channel not found.") : SendbirdFault(400201, "Not found.")
+    case "notFound":
+      return overSocket ? SendbirdFault(900500, "Channel not found.") : SendbirdFault(400201, "Not found.")
     case "invalidArgument": return SendbirdFault(400111, "Invalid value.")
     case "conflict": return SendbirdFault(400202, "Exists already.")
     case "tooLarge": return SendbirdFault(400203, "Too many items.")

@@ -34,7 +34,8 @@ extension SendbirdEmulator {
 
   private func filter(_ call: Call, _ room: Room, _ mine: Membership?) -> MessageFilter {
     let query = call.query
-    var custom: Set<Key>? = Set((query.list("custom_types") + [query["custom_type"]].compactMap(\.self)).map { Key($0) })
+    var custom: Set<Key>? = Set(
+      (query.list("custom_types") + [query["custom_type"]].compactMap(\.self)).map { Key($0) })
     if custom?.isEmpty == true || custom?.contains("*") == true { custom = nil }
     // "empty element" is how a query asks for messages without a custom type.
     if query["custom_types"] == "", query["custom_type"] == nil { custom = nil }
@@ -64,11 +65,15 @@ extension SendbirdEmulator {
     let low: Int
     let high: Int
     if let text = query["message_id"], !text.isEmpty, text != "0" || query["message_ts"] == nil {
-      guard let id = Int64(text), let anchor = room.messageByID[id] else { throw SendbirdFault(400201, "Message not found.") }
+      guard let id = Int64(text), let anchor = room.messageByID[id] else {
+        throw SendbirdFault(400201, "Message not found.")
+      }
       low = room.index(of: anchor.createdAt, anchor.id)
       high = low + 1
     } else {
-      guard let time = query.int("message_ts") else { throw SendbirdFault(400105, "message_ts or message_id is missing.") }
+      guard let time = query.int("message_ts") else {
+        throw SendbirdFault(400105, "message_ts or message_id is missing.")
+      }
       low = room.index(of: time, .min)
       high = time == .max ? room.messages.count : room.index(of: time &+ 1, .min)
     }
@@ -120,7 +125,9 @@ extension SendbirdEmulator {
       guard let number = Int64(token), number <= changeNumber else { throw SendbirdFault(400111, "Invalid token.") }
       start = room.changes.partitioningIndex { $0.number > number }
     } else {
-      guard let time = call.query.int("change_ts") else { throw SendbirdFault(400105, "change_ts or token is missing.") }
+      guard let time = call.query.int("change_ts") else {
+        throw SendbirdFault(400105, "change_ts or token is missing.")
+      }
       start = room.changes.partitioningIndex { $0.at > time }
     }
     let page = room.changes[start...].prefix(100)
@@ -128,7 +135,9 @@ extension SendbirdEmulator {
     var (updated, deleted): ([JSONValue], [JSONValue]) = ([], [])
     let shape = SendbirdMessage.Shape(call.query)
     for change in page.reversed() where seen.insert(change.messageID).inserted {
-      guard let message = room.messageByID[change.messageID], message.createdAt > mine?.historyOffset ?? .min else { continue }
+      guard let message = room.messageByID[change.messageID], message.createdAt > mine?.historyOffset ?? .min else {
+        continue
+      }
       if message.isRemoved {
         deleted.append(["message_id": .int(message.id)])
       } else {
@@ -149,7 +158,9 @@ extension SendbirdEmulator {
     let shape = SendbirdMessage.Shape(call.query)
     var isHuge = false
     func window(_ name: String) -> JSONValue {
-      guard let from = call.query.int("\(name)_start_ts"), let to = call.query.int("\(name)_end_ts"), from < to else { return [] }
+      guard let from = call.query.int("\(name)_start_ts"), let to = call.query.int("\(name)_end_ts"), from < to else {
+        return []
+      }
       let found = room.messages[room.index(of: from, .min)..<room.index(of: to, .max)].filter(filter.matches)
       let missing = found.count - Int(clamping: call.query.int("\(name)_cache_count") ?? 0)
       guard missing > 0 else { return [] }

@@ -91,7 +91,9 @@ extension SendbirdEmulator {
     var guests: [Person] = []
     for id in ids {
       let person = try person(id)
-      if activeBan(of: person.id, in: room) != nil, call.sessionUser != nil { throw SendbirdFault(400750, "User is banned.") }
+      if activeBan(of: person.id, in: room) != nil, call.sessionUser != nil {
+        throw SendbirdFault(400750, "User is banned.")
+      }
       if room.members[person.id] == nil { guests.append(person) }
     }
     let most = room.isSuper ? SendbirdLimits.superGroupMembers : SendbirdLimits.groupMembers
@@ -187,7 +189,8 @@ extension SendbirdEmulator {
   func leaveAll(_ call: Call) throws(SendbirdFault) -> Answer {
     let person = try ownPerson(call)
     let type = call.text("custom_type")
-    for room in person.rooms.values.sorted(by: { $0.url < $1.url }) where type.map({ Key($0) == Key(room.customType) }) ?? true {
+    for room in person.rooms.values.sorted(by: { $0.url < $1.url })
+    where type.map({ Key($0) == Key(room.customType) }) ?? true {
       leave(room, person)
     }
     return .empty
@@ -372,7 +375,9 @@ extension SendbirdEmulator {
     let room = try channel(call, kind)
     try requireOperator(call, in: room)
     let person = try person(call.parameter("user"))
-    guard room.banned.removeValue(forKey: person.id) != nil else { throw SendbirdFault(400201, "The user is not banned.") }
+    guard room.banned.removeValue(forKey: person.id) != nil else {
+      throw SendbirdFault(400201, "The user is not banned.")
+    }
     announce(SendbirdCategory.unbanned, in: room, json(of: person).json, also: [person])
     return .empty
   }
@@ -394,7 +399,9 @@ extension SendbirdEmulator {
   private func fetchBan(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
     let room = try channel(call, kind)
     let person = try person(call.parameter("user"))
-    guard let restriction = activeBan(of: person.id, in: room) else { throw SendbirdFault(400201, "The user is not banned.") }
+    guard let restriction = activeBan(of: person.id, in: room) else {
+      throw SendbirdFault(400201, "The user is not banned.")
+    }
     var item = json(of: person, restriction, "banned")
     item["user"] = .object(json(of: person).json)
     return .json(item)
@@ -416,7 +423,9 @@ extension SendbirdEmulator {
     let room = try channel(call, kind)
     try requireOperator(call, in: room)
     let person = try person(call.parameter("user"))
-    guard room.muted.removeValue(forKey: person.id) != nil else { throw SendbirdFault(400201, "The user is not muted.") }
+    guard room.muted.removeValue(forKey: person.id) != nil else {
+      throw SendbirdFault(400201, "The user is not muted.")
+    }
     touch(room)
     announce(SendbirdCategory.unmuted, in: room, json(of: person).json)
     return .json(json(of: room, for: call.sessionUser, ChannelView(members: !room.isSuper)))

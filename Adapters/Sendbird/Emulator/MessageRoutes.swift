@@ -6,11 +6,13 @@ import UnifiedChat
 extension SendbirdEmulator {
   static let messageRoutes: [Route] =
     [
-      Route("PUT", "group_channels/{url}/messages/mark_as_read") { (e, c) throws(SendbirdFault) in try e.markAsRead(c) },
+      Route("PUT", "group_channels/{url}/messages/mark_as_read") { (e, c) throws(SendbirdFault) in try e.markAsRead(c)
+      },
       Route("PUT", "group_channels/{url}/messages/mark_as_delivered") { (e, c) throws(SendbirdFault) in
         try e.markAsDelivered(c)
       },
-      Route("GET", "group_channels/{url}/messages/unread_count") { (e, c) throws(SendbirdFault) in try e.unreadCounts(c) },
+      Route("GET", "group_channels/{url}/messages/unread_count") { (e, c) throws(SendbirdFault) in try e.unreadCounts(c)
+      },
       Route("GET", "group_channels/{url}/messages_gap") { (e, c) throws(SendbirdFault) in try e.messagesGap(c) },
       Route("POST", "storage/file") { (e, c) throws(SendbirdFault) in try e.upload(c) },
       Route("POST", "storage/profile_image") { (e, c) throws(SendbirdFault) in try e.upload(c) },
@@ -28,7 +30,9 @@ extension SendbirdEmulator {
         Route("DELETE", "\(base)/{id}") { (e, c) throws(SendbirdFault) in try e.deleteMessage(c, kind) },
         Route("POST", "\(base)/{id}/sorted_metaarray") { (e, c) throws(SendbirdFault) in try e.setMetaArrays(c, kind) },
         Route("PUT", "\(base)/{id}/sorted_metaarray") { (e, c) throws(SendbirdFault) in try e.setMetaArrays(c, kind) },
-        Route("DELETE", "\(base)/{id}/sorted_metaarray") { (e, c) throws(SendbirdFault) in try e.deleteMetaArrays(c, kind) },
+        Route("DELETE", "\(base)/{id}/sorted_metaarray") { (e, c) throws(SendbirdFault) in
+          try e.deleteMetaArrays(c, kind)
+        },
         Route("GET", "\(base)/{id}/reactions") { (e, c) throws(SendbirdFault) in try e.listReactions(c, kind) },
         Route("POST", "\(base)/{id}/reactions") { (e, c) throws(SendbirdFault) in try e.react(c, kind, adds: true) },
         Route("DELETE", "\(base)/{id}/reactions") { (e, c) throws(SendbirdFault) in try e.react(c, kind, adds: false) },
@@ -123,7 +127,9 @@ extension SendbirdEmulator {
       default: message.metaArrays.append(item)
       }
     }
-    if hasRealLimits, message.metaArrays.count > SendbirdLimits.metaArrays { throw SendbirdFault(400203, "Too many keys.") }
+    if hasRealLimits, message.metaArrays.count > SendbirdLimits.metaArrays {
+      throw SendbirdFault(400203, "Too many keys.")
+    }
     recordChange(of: message, in: room)
     return .json(["sorted_metaarray": .array(message.metaArrays.map(\.json))])
   }
@@ -259,7 +265,9 @@ extension SendbirdEmulator {
       "message_type": "FILE", "url": .string(file.url), "file_name": .string(part.fileName ?? "file"),
       "file_size": .int(file.size), "file_type": .string(part.mimeType ?? "application/octet-stream"),
     ]
-    for name in ["user_id", "custom_type", "custom_field", "data", "mention_type", "file_name", "file_type", "dedup_id"] {
+    for name in [
+      "user_id", "custom_type", "custom_field", "data", "mention_type", "file_name", "file_type", "dedup_id",
+    ] {
       if let text = multipart.text(name) { body[name] = .string(text) }
     }
     return body

@@ -83,7 +83,9 @@ extension SendbirdEmulator {
     if hasRealLimits {
       try check(length: input.text, SendbirdLimits.messageLength, "message")
       try check(length: input.customType, SendbirdLimits.customTypeLength, "custom_type")
-      if input.metaArrays.count > SendbirdLimits.metaArrays { throw SendbirdFault(900027, "Too many keys in metaarray.") }
+      if input.metaArrays.count > SendbirdLimits.metaArrays {
+        throw SendbirdFault(900027, "Too many keys in metaarray.")
+      }
     }
     if input.parentID != 0, room.messageByID[input.parentID] == nil {
       throw SendbirdFault(400201, "Parent message not found.")

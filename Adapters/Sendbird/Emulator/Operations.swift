@@ -20,9 +20,11 @@ extension SendbirdEmulator {
         return EmulatorOperation("other", vendorName: "text", user: user)
       }
       return operation(of: frame, user: user, isClient: true)
-    case .message(let id, _): return EmulatorOperation("other", vendorName: "binary", user: connections[id]?.user.rawValue)
+    case .message(let id, _):
+      return EmulatorOperation("other", vendorName: "binary", user: connections[id]?.user.rawValue)
     case .ping(let id): return EmulatorOperation("ping", vendorName: "ping", user: connections[id]?.user.rawValue)
-    case .closed(let id, _): return EmulatorOperation("other", vendorName: "closed", user: connections[id]?.user.rawValue)
+    case .closed(let id, _):
+      return EmulatorOperation("other", vendorName: "closed", user: connections[id]?.user.rawValue)
     case .timer(let name): return EmulatorOperation("other", vendorName: name)
     }
   }
@@ -60,7 +62,8 @@ extension SendbirdEmulator {
     default: name = "other"
     }
     return EmulatorOperation(
-      name, vendorName: frame.command, user: user, channel: frame.payload.text("channel_url"), clientID: frame.requestID)
+      name, vendorName: frame.command, user: user, channel: frame.payload.text("channel_url"), clientID: frame.requestID
+    )
   }
 
   private func operation(of request: HTTPRequest) -> EmulatorOperation {
@@ -68,7 +71,8 @@ extension SendbirdEmulator {
     let user = request.headers["Session-Key"].flatMap { sessions[Key($0)]?.user.rawValue }
     guard let path = Self.apiPath(target), let (route, parameters) = Self.route(request.method, path) else {
       let isFile = target.path.first == "files"
-      return EmulatorOperation(isFile ? "file" : "other", vendorName: "\(request.method) /\(target.path.first ?? "")", user: user)
+      return EmulatorOperation(
+        isFile ? "file" : "other", vendorName: "\(request.method) /\(target.path.first ?? "")", user: user)
     }
     return EmulatorOperation(
       Self.meaning(route), vendorName: route.name, user: user ?? parameters["user"], channel: parameters["url"])
@@ -88,7 +92,8 @@ extension SendbirdEmulator {
     case ("PUT", "mark_as_delivered"): return "delivered"
     case (_, "typing"): return "typing"
     case ("POST", "group_channels"), ("POST", "open_channels"): return "channelCreate"
-    case ("GET", "group_channels"), ("GET", "open_channels"), ("GET", "my_group_channels"), ("GET", "{url}"): return "channelQuery"
+    case ("GET", "group_channels"), ("GET", "open_channels"), ("GET", "my_group_channels"), ("GET", "{url}"):
+      return "channelQuery"
     case (_, "invite"), (_, "accept"), (_, "decline"), (_, "join"), (_, "leave"), (_, "members"), (_, "operators"),
       (_, "ban"), (_, "mute"):
       return "member"

@@ -61,7 +61,8 @@ extension SendbirdEmulator {
 
   /// Nobody is created here, and a sender must be a member: the vendor requires it of sends by the Platform API, and
   /// says nothing of migration.
-  private func migrationSender(_ json: JSONObject, _ input: MessageInput, _ room: Room) throws(SendbirdFault) -> Person? {
+  private func migrationSender(_ json: JSONObject, _ input: MessageInput, _ room: Room) throws(SendbirdFault) -> Person?
+  {
     guard input.type != "ADMM" else { return nil }
     guard let id = json.text("user_id") else { throw SendbirdFault(400105, "user_id is missing.") }
     let sender = try person(id)
@@ -96,9 +97,12 @@ extension SendbirdEmulator {
     guard let from = call.number("start_ts"), let to = call.number("end_ts"), from < to else {
       throw SendbirdFault(400105, "start_ts and end_ts are missing or in the wrong order.")
     }
-    if hasRealLimits, kind == "messages", to &- from > 31 * 86_400_000 { throw SendbirdFault(400113, "At most 31 days.") }
+    if hasRealLimits, kind == "messages", to &- from > 31 * 86_400_000 {
+      throw SendbirdFault(400113, "At most 31 days.")
+    }
     let id = hex(32)
-    let documents = exportDocuments(kind, from: from, to: to, urls: Set(call.texts("channel_urls").map { ChannelID($0) }))
+    let documents = exportDocuments(
+      kind, from: from, to: to, urls: Set(call.texts("channel_urls").map { ChannelID($0) }))
     // The vendor's file is a zip of such documents; here they stand in one JSON array.
     files[id] = StoredFile(name: "\(kind).json", type: "application/json", bytes: JSONValue.array(documents).bytes())
     let json: JSONObject = [
@@ -115,7 +119,9 @@ extension SendbirdEmulator {
   }
 
   private func exportDocuments(_ kind: String, from: Int64, to: Int64, urls: Set<ChannelID>) -> [JSONValue] {
-    let groups = rooms.values.filter { !$0.isOpen && (urls.isEmpty || urls.contains($0.url)) }.sorted { $0.url < $1.url }
+    let groups = rooms.values.filter { !$0.isOpen && (urls.isEmpty || urls.contains($0.url)) }.sorted {
+      $0.url < $1.url
+    }
     switch kind {
     case "messages":
       return groups.compactMap { room in

@@ -5,7 +5,9 @@ import UnifiedChat
 // Push tokens and preferences. Nothing is delivered: registrations are what an app can see of push.
 extension SendbirdEmulator {
   static let pushRoutes: [Route] = [
-    Route("GET", "users/{user}/push_preference") { (e, c) throws(SendbirdFault) in .json(try e.ownPerson(c).pushPreference) },
+    Route("GET", "users/{user}/push_preference") { (e, c) throws(SendbirdFault) in
+      .json(try e.ownPerson(c).pushPreference)
+    },
     Route("PUT", "users/{user}/push_preference") { (e, c) throws(SendbirdFault) in
       let person = try e.ownPerson(c)
       for (key, value) in c.body where Person.defaultPushPreference[key] != nil { person.pushPreference[key] = value }
@@ -65,7 +67,8 @@ extension SendbirdEmulator {
       mine.pushTrigger = isEnabled ? "default" : "off"
     }
     return .json([
-      "push_trigger_option": .string(mine.pushTrigger), "enable": .bool(mine.pushTrigger != "off"), "push_sound": "default",
+      "push_trigger_option": .string(mine.pushTrigger), "enable": .bool(mine.pushTrigger != "off"),
+      "push_sound": "default",
     ])
   }
 
@@ -82,7 +85,9 @@ extension SendbirdEmulator {
     guard let token = names.compactMap({ call.text($0) }).first, !token.isEmpty else {
       throw SendbirdFault(400105, "The device token is missing.")
     }
-    if call.flag("is_unique") == true { for other in peopleInOrder { other.pushTokens[kind]?.removeAll { $0 == Key(token) } } }
+    if call.flag("is_unique") == true {
+      for other in peopleInOrder { other.pushTokens[kind]?.removeAll { $0 == Key(token) } }
+    }
     if person.pushTokens[kind]?.contains(Key(token)) != true { person.pushTokens[kind, default: []].append(Key(token)) }
     return .json(["token": .string(token), "type": .string(kind), "user": .object(json(of: person).json)])
   }

@@ -86,7 +86,9 @@ extension SendbirdEmulator {
     }
     if activeMute(of: person.id, in: room) != nil { throw SendbirdFault(900041, "You are muted in the channel.") }
     if room.isFrozen, !isOperator { throw SendbirdFault(900050, "The channel is frozen.") }
-    if !room.isOpen, room.members.count == 2, let other = room.members.values.first(where: { $0.person.id != person.id }) {
+    if !room.isOpen, room.members.count == 2,
+      let other = room.members.values.first(where: { $0.person.id != person.id })
+    {
       if other.person.blocked.contains(person.id) { throw SendbirdFault(900080, "The receiver blocked you.") }
       if !other.person.isActive { throw SendbirdFault(900081, "The receiver is deactivated.") }
     }

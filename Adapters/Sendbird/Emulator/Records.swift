@@ -103,13 +103,17 @@ extension SendbirdEmulator {
     let room = try loadedRoom(message.channel)
     var sender: Person?
     if let id = message.sender {
-      guard let person = people[id] else { throw EmulatorError(.invalidRecord, "/sender: no user \(id) has been loaded") }
+      guard let person = people[id] else {
+        throw EmulatorError(.invalidRecord, "/sender: no user \(id) has been loaded")
+      }
       sender = person
     }
     let original = message.id?.rawValue ?? ""
     let id = newID(for: original, in: room)
     // Replies and threads name their parents by the ids that those got here.
-    if let parent = message.replyTo?.id { message.replyTo?.id = loadedID(parent, in: room).map { MessageID(String($0)) } ?? parent }
+    if let parent = message.replyTo?.id {
+      message.replyTo?.id = loadedID(parent, in: room).map { MessageID(String($0)) } ?? parent
+    }
     let purpose = record.origin.map { SendbirdPurpose.migration($0) } ?? .live(id: original)
     useLoadedFiles(&message)
     let form = SendbirdForm(message, purpose: purpose)
@@ -147,7 +151,9 @@ extension SendbirdEmulator {
   /// Attachments whose bytes were loaded are downloaded here. The address stands without its host, which is known
   /// later.
   private func useLoadedFiles(_ message: inout Message) {
-    guard var attachment = message.content.attachment, let sha256 = attachment.sha256, files[sha256] != nil else { return }
+    guard var attachment = message.content.attachment, let sha256 = attachment.sha256, files[sha256] != nil else {
+      return
+    }
     attachment.url = "/files/\(sha256)/\(PercentCoding.encode(attachment.name ?? "file"))"
     message.content.attachment = attachment
   }
@@ -169,7 +175,8 @@ extension SendbirdEmulator {
     var imported: Set<ChannelID> = []
     for room in sorted {
       let json = json(of: room, for: nil)
-      guard let wire = SendbirdChannel(json), let (found, note) = try? SendbirdMapping.channelRecord(wire, raw: json) else { continue }
+      guard let wire = SendbirdChannel(json), let (found, note) = try? SendbirdMapping.channelRecord(wire, raw: json)
+      else { continue }
       var record = found
       record.raw = nil
       notes[room.url] = note
@@ -181,14 +188,17 @@ extension SendbirdEmulator {
         var wire = json(of: member, in: room, for: nil)
         (wire.readAt, wire.deliveredAt, wire.joinedAt) = (member.readAt, member.deliveredAt, member.joinedAt / 1000)
         let record = try? SendbirdMapping.memberRecord(
-          wire, channel: room.url, notes: notes[room.url] ?? SendbirdChannelNotes(), isImported: imported.contains(room.url))
+          wire, channel: room.url, notes: notes[room.url] ?? SendbirdChannelNotes(),
+          isImported: imported.contains(room.url))
         if let record { records.append(Record.member(record).json()) }
       }
     }
     for room in sorted {
       for message in room.messages where !message.isRemoved {
         let json = wire(message, in: room).json
-        guard let wire = SendbirdMessage(json), var record = try? SendbirdMapping.record(wire, raw: json) else { continue }
+        guard let wire = SendbirdMessage(json), var record = try? SendbirdMapping.record(wire, raw: json) else {
+          continue
+        }
         record.raw = nil
         records.append(Record.message(record).json())
       }

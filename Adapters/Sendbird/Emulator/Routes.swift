@@ -64,7 +64,11 @@ struct Route: Sendable {
     guard method == self.method, path.count == pattern.count else { return nil }
     var parameters: [String: String] = [:]
     for (part, segment) in zip(pattern, path) {
-      if part.hasPrefix("{") { parameters[String(part.dropFirst().dropLast())] = segment } else if part != segment { return nil }
+      if part.hasPrefix("{") {
+        parameters[String(part.dropFirst().dropLast())] = segment
+      } else if part != segment {
+        return nil
+      }
     }
     return parameters
   }
@@ -207,7 +211,9 @@ extension SendbirdEmulator {
   func room(_ call: Call) throws(SendbirdFault) -> Room {
     guard let room = rooms[ChannelID(call.parameter("url"))] else { throw SendbirdFault(400201, "Channel not found.") }
     let isOpen = call.parameter("ct") == "open_channels"
-    guard call.parameters["ct"] == nil || room.isOpen == isOpen else { throw SendbirdFault(400201, "Channel not found.") }
+    guard call.parameters["ct"] == nil || room.isOpen == isOpen else {
+      throw SendbirdFault(400201, "Channel not found.")
+    }
     return room
   }
 
@@ -248,7 +254,9 @@ extension SendbirdEmulator {
     guard room.operators.contains(person.id) else { throw SendbirdFault(400108, "Not authorized. Operators only.") }
   }
 
-  func pageLimit(_ call: Call, default standard: Int = 10, max most: Int = SendbirdLimits.page) throws(SendbirdFault) -> Int {
+  func pageLimit(_ call: Call, default standard: Int = 10, max most: Int = SendbirdLimits.page) throws(SendbirdFault)
+    -> Int
+  {
     guard let text = call.query["limit"] else { return standard }
     guard let limit = Int(text), limit > 0 else { throw SendbirdFault(400113, "limit must be positive.") }
     if limit > most {

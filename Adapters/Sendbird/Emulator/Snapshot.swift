@@ -32,7 +32,8 @@ extension SendbirdEmulator {
   private func snapshot(_ person: Person) -> JSONValue {
     [
       "id": .string(person.id.rawValue), "order": .int(person.order), "nickname": .string(person.nickname),
-      "profileURL": .string(person.profileURL), "metadata": .object(person.metadata), "isActive": .bool(person.isActive),
+      "profileURL": .string(person.profileURL), "metadata": .object(person.metadata),
+      "isActive": .bool(person.isActive),
       "createdAt": .int(person.createdAt), "lastSeenAt": .int(person.lastSeenAt),
       "hasEverLoggedIn": .bool(person.hasEverLoggedIn), "accessToken": person.accessToken.map { .string($0) } ?? .null,
       "sessionTokens": .object(
@@ -66,7 +67,8 @@ extension SendbirdEmulator {
       "banned": snapshot(room.banned), "messages": .array(room.messages.map(snapshot)),
       "changes": .array(room.changes.map { [.int($0.number), .int($0.at), .int($0.messageID)] }),
       "lastChange": .int(room.lastChange), "lastChangeAt": .int(room.lastChangeAt),
-      "requestIDs": .object(JSONObject(room.requestIDs.sorted { $0.key < $1.key }.map { ($0.key.rawValue, .int($0.value)) })),
+      "requestIDs": .object(
+        JSONObject(room.requestIDs.sorted { $0.key < $1.key }.map { ($0.key.rawValue, .int($0.value)) })),
       "dedupIDs": .array(room.dedupIDs.sorted().map { .string($0.rawValue) }),
     ]
   }
@@ -129,7 +131,8 @@ extension SendbirdEmulator {
         user: UserID(user), isExpiring: json.flag("expiring") ?? false, fault: json.number("fault"))
     }
     for value in root.list("files") {
-      guard let json = value.object, let key = json.text("key"), let bytes = Base64.decode(json.text("bytes") ?? "") else {
+      guard let json = value.object, let key = json.text("key"), let bytes = Base64.decode(json.text("bytes") ?? "")
+      else {
         throw EmulatorError(.invalidSnapshot, "/files holds an entry without key or bytes")
       }
       files[key] = StoredFile(name: json.text("name") ?? "", type: json.text("type") ?? "", bytes: bytes)
@@ -148,7 +151,9 @@ extension SendbirdEmulator {
     person.lastSeenAt = json.number("lastSeenAt") ?? 0
     person.hasEverLoggedIn = json.flag("hasEverLoggedIn") ?? false
     person.accessToken = json.text("accessToken")
-    for (token, expiry) in json.object("sessionTokens") ?? JSONObject() { person.sessionTokens[Key(token)] = expiry.int }
+    for (token, expiry) in json.object("sessionTokens") ?? JSONObject() {
+      person.sessionTokens[Key(token)] = expiry.int
+    }
     person.preferredLanguages = json.list("languages")
     person.discoveryKeys = json.list("discoveryKeys")
     person.autoAccept = json.flag("autoAccept") ?? true
@@ -207,7 +212,8 @@ extension SendbirdEmulator {
     var restrictions: [UserID: Restriction] = [:]
     for json in list.compactMap(\.object) {
       restrictions[UserID(json.text("user") ?? "")] = Restriction(
-        startAt: json.number("startAt") ?? 0, endAt: json.number("endAt") ?? -1, description: json.text("description") ?? "")
+        startAt: json.number("startAt") ?? 0, endAt: json.number("endAt") ?? -1,
+        description: json.text("description") ?? "")
     }
     return restrictions
   }

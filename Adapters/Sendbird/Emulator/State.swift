@@ -185,7 +185,9 @@ final class Room {
   var joinedCount: Int64 { Int64(members.values.count { $0.isJoined }) }
 
   /// The newest message that counts as one: not removed, not silent.
-  var lastMessage: StoredMessage? { messages.last { !$0.isRemoved && !$0.isSilent && ($0.parentID == 0 || $0.isReplyToChannel) } }
+  var lastMessage: StoredMessage? {
+    messages.last { !$0.isRemoved && !$0.isSilent && ($0.parentID == 0 || $0.isReplyToChannel) }
+  }
 
   /// The index of the first message at or after (`time`, `id`).
   func index(of time: Int64, _ id: Int64) -> Int {

@@ -39,7 +39,9 @@ extension SendbirdEmulator {
   private func createUser(_ call: Call) throws(SendbirdFault) -> Answer {
     try requireAdmin(call)
     guard let id = call.text("user_id"), !id.isEmpty else { throw SendbirdFault(400105, "user_id is missing.") }
-    guard id.unicodeScalars.count <= SendbirdLimits.userIDLength else { throw SendbirdFault(400110, "user_id is too long.") }
+    guard id.unicodeScalars.count <= SendbirdLimits.userIDLength else {
+      throw SendbirdFault(400110, "user_id is too long.")
+    }
     guard call.text("nickname") != nil else { throw SendbirdFault(400105, "nickname is missing.") }
     guard call.text("profile_url") != nil || call.multipart != nil else {
       throw SendbirdFault(400105, "profile_url is missing.")
@@ -75,9 +77,13 @@ extension SendbirdEmulator {
   }
 
   func checked(metadata: JSONObject) throws(SendbirdFault) -> JSONObject {
-    guard metadata.allSatisfy({ $0.value.string != nil }) else { throw SendbirdFault(400100, "metadata values must be strings.") }
+    guard metadata.allSatisfy({ $0.value.string != nil }) else {
+      throw SendbirdFault(400100, "metadata values must be strings.")
+    }
     guard hasRealLimits else { return metadata }
-    guard metadata.count <= SendbirdLimits.metadataItems else { throw SendbirdFault(400203, "Too many metadata items.") }
+    guard metadata.count <= SendbirdLimits.metadataItems else {
+      throw SendbirdFault(400203, "Too many metadata items.")
+    }
     for (key, value) in metadata {
       guard !key.contains(",") else { throw SendbirdFault(400151, "Metadata keys may not contain commas.") }
       try check(length: key, SendbirdLimits.metadataKeyLength, "metadata key")
@@ -99,7 +105,8 @@ extension SendbirdEmulator {
       guard let last = Int64(token) else { throw SendbirdFault(400111, "Invalid token.") }
       index = peopleInOrder.partitioningIndex { $0.order > last }
     }
-    let candidates = ids.isEmpty ? peopleInOrder[index...] : ids.compactMap { people[$0] }.sorted { $0.order < $1.order }[...]
+    let candidates =
+      ids.isEmpty ? peopleInOrder[index...] : ids.compactMap { people[$0] }.sorted { $0.order < $1.order }[...]
     for person in candidates {
       if found.count > limit { break }
       if mode == "activated", !person.isActive { continue }
@@ -184,7 +191,9 @@ extension SendbirdEmulator {
   private func block(_ call: Call) throws(SendbirdFault) -> Answer {
     let person = try ownPerson(call)
     var targets: [Person] = []
-    for id in call.texts("user_ids") + [call.text("target_id")].compactMap(\.self) { targets.append(try self.person(id)) }
+    for id in call.texts("user_ids") + [call.text("target_id")].compactMap(\.self) {
+      targets.append(try self.person(id))
+    }
     guard let first = targets.first else { throw SendbirdFault(400105, "target_id is missing.") }
     for target in targets {
       person.blocked.insert(target.id)
@@ -213,7 +222,8 @@ extension SendbirdEmulator {
     let person = try ownPerson(call)
     let all =
       call.query["list"] == "blocking_me"
-      ? peopleInOrder.filter { $0.blocked.contains(person.id) } : peopleInOrder.filter { person.blocked.contains($0.id) }
+      ? peopleInOrder.filter { $0.blocked.contains(person.id) }
+      : peopleInOrder.filter { person.blocked.contains($0.id) }
     let (page, next) = try page(all, call, limit: try pageLimit(call)) { $0.id.rawValue }
     return .json(["users": .array(page.map { .object(json(of: $0).json) }), "next": .string(next)])
   }

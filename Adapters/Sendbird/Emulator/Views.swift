@@ -115,7 +115,9 @@ extension SendbirdEmulator {
     let mine = viewer.flatMap { room.members[$0.id] }
     group.unreadCount = mine.map { shownUnread($0, in: room) } ?? 0
     group.unreadMentions = mine?.mentions ?? 0
-    if let last = room.lastMessage, last.createdAt > (mine?.historyOffset ?? 0) { group.lastMessage = wire(last, in: room) }
+    if let last = room.lastMessage, last.createdAt > (mine?.historyOffset ?? 0) {
+      group.lastMessage = wire(last, in: room)
+    }
     group.userLastRead = mine?.readAt ?? 0
     group.historyOffset = mine?.historyOffset ?? 0
     group.memberState = mine?.state ?? "none"

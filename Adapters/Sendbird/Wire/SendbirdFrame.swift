@@ -34,7 +34,9 @@ public struct SendbirdFrame: Sendable, Hashable {
     guard name.allSatisfy({ (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }) else { throw .command }
     command = String(decoding: name, as: UTF8.self)
     do {
-      guard let object = try JSONValue(parsing: Array(piece.dropFirst(4))).object else { throw SendbirdFrameError.payload }
+      guard let object = try JSONValue(parsing: Array(piece.dropFirst(4))).object else {
+        throw SendbirdFrameError.payload
+      }
       payload = object
     } catch { throw .payload }
   }

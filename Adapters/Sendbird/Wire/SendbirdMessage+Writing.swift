@@ -30,7 +30,8 @@ extension SendbirdMessage {
   public func json(_ shape: Shape) -> JSONObject {
     var json: JSONObject = [
       "message_id": .int(id), "type": .string(type), "channel_url": .string(channelURL.rawValue),
-      "channel_type": .string(isOpen ? "open" : "group"), "message": .string(text), "data": .string(file == nil ? data : ""),
+      "channel_type": .string(isOpen ? "open" : "group"), "message": .string(text),
+      "data": .string(file == nil ? data : ""),
       "custom_type": .string(customType), "created_at": .int(createdAt), "updated_at": .int(updatedAt),
     ]
     if let user {

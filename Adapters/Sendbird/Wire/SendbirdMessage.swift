@@ -135,7 +135,9 @@ public struct SendbirdFile: Sendable, Hashable {
     public var realWidth: Int64?
     public var realHeight: Int64?
 
-    public init(url: String, width: Int64? = nil, height: Int64? = nil, realWidth: Int64? = nil, realHeight: Int64? = nil) {
+    public init(
+      url: String, width: Int64? = nil, height: Int64? = nil, realWidth: Int64? = nil, realHeight: Int64? = nil
+    ) {
       self.url = url
       self.width = width
       self.height = height

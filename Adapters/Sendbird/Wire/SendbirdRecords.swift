@@ -24,7 +24,8 @@ public struct SendbirdUserForm: Sendable, Hashable {
     if nickname.unicodeScalars.count > SendbirdLimits.nicknameLength {
       kept["name"] = .string(nickname)
       nickname = String(String.UnicodeScalarView(nickname.unicodeScalars.prefix(SendbirdLimits.nicknameLength)))
-      losses.append(Loss(field: "user.name", treatment: .keptElsewhere, explanation: "cut to 80 characters; whole in metadata"))
+      losses.append(
+        Loss(field: "user.name", treatment: .keptElsewhere, explanation: "cut to 80 characters; whole in metadata"))
     }
     profileURL = user.avatarURL ?? ""
     if profileURL.isEmpty, user.avatarURL != nil { kept["avatarURL"] = "" }
@@ -40,7 +41,8 @@ public struct SendbirdUserForm: Sendable, Hashable {
       metadata = items
       if user.customData != nil {
         losses.append(
-          Loss(field: "user.customData", treatment: .keptElsewhere, explanation: "in metadata items, as text in pieces"))
+          Loss(field: "user.customData", treatment: .keptElsewhere, explanation: "in metadata items, as text in pieces")
+        )
       }
     } else {
       metadata = Self.cut(Provenance(origin: source, kept: kept).wrap(nil)) ?? JSONObject()
@@ -92,7 +94,9 @@ extension SendbirdMapping {
     }
     return UserRecord(
       user: user, isPlaceholder: provenance?.kept.flag("placeholder") ?? false,
-      origin: provenance.flatMap { $0.origin.vendor == SendbirdErrors.vendor && $0.origin.id == wire.id.rawValue ? nil : $0.origin },
+      origin: provenance.flatMap {
+        $0.origin.vendor == SendbirdErrors.vendor && $0.origin.id == wire.id.rawValue ? nil : $0.origin
+      },
       raw: raw.map { JSONText(unchecked: JSONValue.object($0).text()) })
   }
 }
@@ -200,7 +204,9 @@ extension SendbirdMapping {
       throw RecordError(path: "", reason: "no channel")
     }
     for field in channelFields { if let value = provenance.kept[field] { json[field] = value } }
-    guard case .channel(var record) = try Record(json: .object(json)) else { throw RecordError(path: "", reason: "no channel") }
+    guard case .channel(var record) = try Record(json: .object(json)) else {
+      throw RecordError(path: "", reason: "no channel")
+    }
     record.origin = provenance.origin
     record.raw = rawText
     return (record, SendbirdChannelNotes(provenance.kept))
