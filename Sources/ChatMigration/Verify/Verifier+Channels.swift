@@ -106,7 +106,9 @@ extension Verifier {
   ) async throws(ChatError) {
     let record = try channel.stored.channel()
     var added = false
-    for loss in destination.losses(of: .channel(record)) where loss.field == "channel.members" { added = true }
+    for loss in destination.losses(of: .channel(record)) where loss.field.isPath(within: "channel.members") {
+      added = true
+    }
     try await forEachPage({ cursor throws(ChatError) in try await readBack.members(of: place, after: cursor) }) {
       page throws(ChatError) in
       for actual in page.items {
