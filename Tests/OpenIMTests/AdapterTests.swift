@@ -385,12 +385,18 @@ struct OpenIMReconnectTests {
     let channel = try await alice.createChannel(.direct(with: "bob"))
     _ = try await EmulatorControl(harness.host)
       .add(FaultRule(FaultRule.Match("ack", user: "alice"), at: .beforeReply, do: .drop))
-    async let sent = alice.send(ChatHarness.text("1", "c1", in: channel.id))
-    for _ in 0..<200 {
-      await Task.yield()
-      harness.clock.advance(by: .milliseconds(100))
+    let sending = Task { try await alice.send(ChatHarness.text("1", "c1", in: channel.id)) }
+    // Time passes until the send has ended, and never before the emulator has said what it has to say.
+    let ticking = Task { [harness] in
+      while !Task.isCancelled {
+        await harness.host.quiesce()
+        for _ in 0..<16 { await Task.yield() }
+        harness.clock.advance(by: .milliseconds(100))
+      }
     }
-    #expect(try await sent.position == MessagePosition(sequence: 1))
+    let sent = try await sending.value
+    ticking.cancel()
+    #expect(sent.position == MessagePosition(sequence: 1))
     #expect(try await alice.history(of: channel.id, .newest()).messages.count == 1)
   }
 
