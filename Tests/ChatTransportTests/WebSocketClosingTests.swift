@@ -262,7 +262,15 @@ struct WebSocketClosingTests {
     }
     let connection = try await client.connect(WebSocketRequest(server.webSocketURL))
     // More than the sockets between hold.
-    let large = Task { try await connection.send(.binary([UInt8](repeating: 1, count: 32 << 20))) }
+    let bytes = [UInt8](repeating: 1, count: 32 << 20)
+    let starting = Gate()
+    let large = Task {
+      starting.open()
+      try await connection.send(.binary(bytes))
+    }
+    await starting.opened()
+    // The send queues at once; these turns are for the step between the gate and the queue.
+    for _ in 0..<1000 { await Task.yield() }
     let waiting = Task {
       try await connection.send(.binary([1]))
     }
