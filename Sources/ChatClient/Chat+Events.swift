@@ -60,11 +60,10 @@ extension Chat {
     } catch {
       // The disk refuses: better shown than lost, and read again later.
       log(.error, "\(error)")
-      behind[message.channel] = .lowest
+      behind.insert(message.channel)
       return publish(.messageReceived(message), source)
     }
     if isUnknownChannel { describe(message.channel) }
-    followChanges(in: message.channel)
     endedTyping(message.sender, in: message.channel)
     if previewed[message.channel] == message.id {
       previewed[message.channel] = nil
@@ -133,11 +132,10 @@ extension Chat {
         return (kinds, isKnown && !wasKnown)
       }
       if isNew, let preview { previewed[preview.channel] = preview.id }
-      purge(after: kinds)
       return kinds.map { ChatEvent($0, source: event.source) }
     } catch {
       log(.error, "\(error)")
-      if let channel = event.kind.channel { behind[channel] = .lowest }
+      if let channel = event.kind.channel { behind.insert(channel) }
       return [event]
     }
   }

@@ -29,12 +29,10 @@ extension Chat {
   private func syncOnce() async -> Bool {
     do throws(ChatError) {
       let epochBefore = epoch
-      let read = try opened(.history).read { session throws(ChatError) in try session.channelsBehind() }
-      behind.merge(read) { min($0, $1) }
-      let missing = behind.keys.sorted()
-      if options.syncsChannels { try await syncChannels(epochBefore) }
+      let missing = behind.union(try opened(.history).read { session throws(ChatError) in try session.channelsBehind() })
+      let newest = options.syncsChannels ? try await syncChannels(missing, epochBefore) : [:]
       try await flushMarks()
-      let isComplete = await catchUp(missing)
+      let isComplete = await catchUp(missing.sorted { $0 < $1 }, newest)
       return isComplete && epoch == epochBefore
     } catch {
       if error.kind != .cancelled { log(.info, "sync stopped: \(error)") }
@@ -45,34 +43,40 @@ extension Chat {
   // MARK: Channels
 
   /// Reads the whole list and tells what is new, changed and gone.
-  private func syncChannels(_ epochBefore: Int) async throws(ChatError) {
+  /// - Returns: the newest message of each channel, where the list says.
+  private func syncChannels(_ missing: Set<ChannelID>, _ epochBefore: Int) async throws(ChatError)
+    -> [ChannelID: MessagePosition]
+  {
+    var newest: [ChannelID: MessagePosition] = [:]
     var seen: Set<ChannelID> = []
     var token: PageToken?
     repeat {
       let page = try await adapter.channels(ChannelQuery(includesHidden: true, limit: 100), page: token)
       for channel in page.items {
         seen.insert(channel.id)
+        newest[channel.id] = channel.lastMessage?.position
         for told in stored(ChatEvent(.channelChanged(channel), source: .catchUp)) { publish(told.kind, told.source) }
-        if isOnline, epoch == epochBefore { try noteNewest(channel) }
+        try noteNewest(channel, isMissing: missing.contains(channel.id), epochBefore)
       }
       guard page.next == nil || page.next != token else { throw Self.standstill }
       token = page.next
     } while token != nil
     try leaveUnlisted(seen)
+    return newest
   }
 
-  /// What the list calls the newest message is so until events say otherwise. A channel that was read before is
-  /// caught up with first, unless nothing came.
-  private func noteNewest(_ channel: Channel) throws(ChatError) {
-    guard let last = channel.lastMessage, let position = last.position, last.threadParent == nil else { return }
-    let start = behind[channel.id]
-    let isCaughtUp = try opened(.listChannels).write { session throws(ChatError) in
-      let from = try start.map { hint throws(ChatError) in try session.catchUpStart(of: channel.id, from: hint) }
-      if let from, from < position { return false }
-      try session.cover(CachedRange(low: from ?? position, high: .highest), in: channel.id)
-      return true
+  /// What the list calls the newest message is so until events say otherwise, as long as none was missed since.
+  private func noteNewest(_ channel: Channel, isMissing: Bool, _ epochBefore: Int) throws(ChatError) {
+    guard let position = channel.lastMessage?.position, channel.lastMessage?.threadParent == nil, isOnline,
+      epoch == epochBefore
+    else { return }
+    try opened(.listChannels).write { session throws(ChatError) in
+      let known = isMissing ? try session.loadedRange(of: channel.id) : nil
+      // A channel that was read before is caught up with first, unless nothing came.
+      if let known, known.high < position { return }
+      if isMissing, known == nil { return }
+      try session.cover(CachedRange(low: min(position, known?.high ?? position), high: .highest), in: channel.id)
     }
-    if isCaughtUp { behind[channel.id] = nil }
   }
 
   private func leaveUnlisted(_ listed: Set<ChannelID>) throws(ChatError) {
@@ -95,7 +99,7 @@ extension Chat {
 
   // MARK: Messages
 
-  private func catchUp(_ channels: [ChannelID]) async -> Bool {
+  private func catchUp(_ channels: [ChannelID], _ newest: [ChannelID: MessagePosition]) async -> Bool {
     await withTaskGroup(of: Bool.self) { group in
       var waiting = channels.makeIterator()
       func startNext() {
@@ -120,7 +124,7 @@ extension Chat {
       switch error.kind {
       // No channel of ours any more: nothing is missing.
       case .notFound, .permission:
-        behind[channel] = nil
+        behind.remove(channel)
         return true
       default:
         if error.kind != .cancelled { log(.info, "catch-up of a channel stopped: \(error)") }
@@ -142,29 +146,22 @@ extension Chat {
     if !Task.isCancelled { refreshes[channel] = nil }
   }
 
-  /// Reads a channel from where it was left to its end.
+  /// Reads a channel from the newest known message to its end.
   func catchUp(_ channel: ChannelID) async throws(ChatError) {
-    let epochBefore = epoch
-    var hint = behind[channel]
-    if hint == nil {
-      hint = try opened(.history).read { session throws(ChatError) in try session.channelsBehind() }[channel]
+    let cache = try opened(.history)
+    if let live = try cache.read({ session throws(ChatError) in try session.ranges(of: channel) }).last, live.isLive,
+      !behind.contains(channel)
+    {
+      return
     }
-    var start: MessagePosition?
-    if let hint {
-      start = try opened(.history).read { session throws(ChatError) in
-        try session.catchUpStart(of: channel, from: hint)
-      }
-    }
+    let start = try cache.read { session throws(ChatError) in try session.catchUpStart(of: channel) }
     try await learnChanges(in: channel)
-    if let start, start != .highest {
-      if await adapter.capabilities.has(.historyForward) {
-        try await readForward(channel, from: start)
-      } else {
-        try await readBackward(channel, to: start)
-      }
+    if await adapter.capabilities.has(.historyForward) {
+      try await readForward(channel, from: start)
+    } else {
+      try await readBackward(channel, to: start)
     }
-    // Lost again meanwhile: there is a new gap to close.
-    if epoch == epochBefore { behind[channel] = nil }
+    behind.remove(channel)
   }
 
   private func readForward(_ channel: ChannelID, from start: MessagePosition) async throws(ChatError) {
@@ -242,33 +239,10 @@ extension Chat {
 
   private static let changes = "changes"
 
-  /// From the first reading of a channel on its log of edits is followed, so that those made while the link is lost
-  /// can be asked for.
-  func followChanges(in channel: ChannelID) {
-    guard isOnline, followed.insert(channel).inserted else { return }
-    Task { [weak self] in
-      do throws(ChatError) { try await self?.fetchChangeToken(channel) } catch {
-        self?.log(.info, "the change log of a channel cannot be followed: \(error)")
-      }
-    }
-  }
-
-  private func fetchChangeToken(_ channel: ChannelID) async throws(ChatError) {
-    guard await adapter.capabilities.has(.historyChangelog) else { return }
-    let cache = try opened(.changelog)
-    guard try cache.read({ session throws(ChatError) in try session.cursor(Self.changes, of: channel) }) == nil else {
-      return
-    }
-    let page = try await adapter.changes(in: channel, since: nil)
-    try cache.write { session throws(ChatError) in try session.setCursor(page.next, Self.changes, of: channel) }
-  }
-
   private func learn(_ page: ChangePage, in channel: ChannelID) throws(ChatError) {
     let kinds = try opened(.changelog).write { session throws(ChatError) in
       var kinds: [ChatEvent.Kind] = []
-      // A log may have every version of a message: only the last is news.
-      let last = Dictionary(page.updated.enumerated().map { ($1.id, $0) }) { $1 }
-      for (place, message) in page.updated.enumerated() where last[message.id] == place {
+      for message in page.updated {
         // What was never cached is no news of the log: it is read with its page.
         guard let id = message.id, try session.message(id, in: channel) != nil else { continue }
         kinds += try session.events(of: try session.merge(message, from: .read), isNew: false)
@@ -315,8 +289,9 @@ extension Chat {
 }
 
 extension CacheSession {
-  /// From where a channel has to be read on: as far as is known without holes from `hint` on.
-  fileprivate func catchUpStart(of channel: ChannelID, from hint: MessagePosition) throws(ChatError) -> MessagePosition {
-    try ranges(of: channel).first { $0.contains(hint) }?.high ?? hint
+  /// From where a channel has to be read on: the end of what was read before, or of what was live.
+  fileprivate func catchUpStart(of channel: ChannelID) throws(ChatError) -> MessagePosition {
+    let ranges = try ranges(of: channel).filter { !$0.isLive }
+    return (ranges.last { $0.low < $0.high } ?? ranges.last)?.high ?? .lowest
   }
 }
