@@ -44,11 +44,11 @@ extension LeanCloudPeerAdapter {
     sent.id = MessageID(id)
     sent.createdAt = Timestamp(milliseconds: time)
     sent.position = MessagePosition(time: sent.createdAt, id: MessageID(id))
-    remember(MessageID(id), message.channel)
+    await remember(MessageID(id), message.channel)
     return sent
   }
 
-  private func remember(_ id: MessageID, _ channel: ChannelID) {
+  private func remember(_ id: MessageID, _ channel: ChannelID) async {
     _ = echoes.isNew(id)
     sentTo[id] = channel
     sentOrder.append(id)
@@ -56,6 +56,8 @@ extension LeanCloudPeerAdapter {
       for old in sentOrder.prefix(1000) { sentTo[old] = nil }
       sentOrder.removeFirst(1000)
     }
+    guard let early = earlyReceipts.firstIndex(where: { $0.id == id }) else { return }
+    await receipt(earlyReceipts.remove(at: early).frame)
   }
 
   private func address(
@@ -171,9 +173,14 @@ extension LeanCloudPeerAdapter {
 
   /// A receipt names the message; whose it is follows from where it was sent, in a pair.
   func receipt(_ frame: LeanCloudFrame) async {
-    guard let id = frame.string("id").map({ MessageID($0) }), let time = frame.int("t"), let channel = sentTo[id],
-      let peer = LeanCloudPair.peers(of: channel)?.first(where: { $0 != me })
-    else { return }
+    guard let id = frame.string("id").map({ MessageID($0) }), let time = frame.int("t") else { return }
+    guard let channel = sentTo[id] else {
+      // The peer's receipt can overtake the task that is about to take the send's own answer. Another device's
+      // message is never claimed: a bound keeps those from piling up.
+      if earlyReceipts.count >= 256 { earlyReceipts.removeFirst() }
+      return earlyReceipts.append((id, frame))
+    }
+    guard let peer = LeanCloudPair.peers(of: channel)?.first(where: { $0 != me }) else { return }
     let position = MessagePosition(time: Timestamp(milliseconds: time), id: id)
     await line.publish(ChatEvent(.deliveredChanged(channel, peer, position)))
   }

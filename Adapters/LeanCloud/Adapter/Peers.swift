@@ -21,6 +21,8 @@ public actor LeanCloudPeerAdapter: ChatAdapter {
   /// Where the last own messages went: a receipt names the message alone.
   var sentTo: [MessageID: ChannelID] = [:]
   var sentOrder: [MessageID] = []
+  /// Receipts of messages whose own answer is not taken yet.
+  var earlyReceipts: [(id: MessageID, frame: LeanCloudFrame)] = []
   var echoes = LeanCloudEchoes()
   var typing: [String: UInt64] = [:]
   var typingNumber: UInt64 = 0
@@ -62,6 +64,7 @@ public actor LeanCloudPeerAdapter: ChatAdapter {
     watched = []
     sentTo = [:]
     sentOrder = []
+    earlyReceipts = []
     echoes = LeanCloudEchoes()
     typing = [:]
   }
