@@ -17,7 +17,8 @@ extension OpaqueID {
   }
 
   public func hash(into hasher: inout Hasher) {
-    for byte in rawValue.utf8 { hasher.combine(byte) }
+    var text = rawValue
+    text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
   }
 
   public init(stringLiteral value: String) { self.init(value) }

@@ -29,8 +29,17 @@ public struct Timestamp: Hashable, Comparable, Sendable, Codable, CustomStringCo
 
   public var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
 
-  /// RFC 3339 in UTC with milliseconds.
-  public var description: String { date.ISO8601Format(.iso8601(timeZone: .gmt, includingFractionalSeconds: true)) }
+  /// RFC 3339 in UTC with milliseconds, exact. Outside of the Gregorian calendar (1582-10-15) and the year 9999:
+  /// the number of milliseconds.
+  public var description: String {
+    guard Self.written.contains(milliseconds) else { return "\(milliseconds) ms" }
+    let fraction = ((milliseconds % 1000) + 1000) % 1000
+    let second = Date(timeIntervalSince1970: Double((milliseconds - fraction) / 1000)).ISO8601Format()
+    let digits = String(fraction)
+    return "\(second.dropLast()).\(String(repeating: "0", count: 3 - digits.count))\(digits)Z"
+  }
+
+  private static let written: ClosedRange<Int64> = -12_219_292_800_000...253_402_300_799_999
 }
 
 extension Duration {
