@@ -12,6 +12,9 @@ public struct AdapterRegistry: Sendable {
     /// Asks the vendor's admin API for what lets an existing user connect; what an app's token server does. `.none`
     /// where the vendor lets any user in.
     public var issueCredential: @Sendable (UserID, Profile, AdapterEnvironment) async throws(ChatError) -> Credential
+    /// Reads the files that the vendor's dashboard or its clients export, from a file or a folder, without any account;
+    /// nil where nobody knows such files.
+    public var readExport: (@Sendable (_ path: String) throws(ChatError) -> any ChatSource)?
 
     public init(
       vendor: VendorName, capabilities: [String: CapabilitySet], rules: ProfileRules,
@@ -20,7 +23,8 @@ public struct AdapterRegistry: Sendable {
       makeDestination: @escaping @Sendable (Profile, AdapterEnvironment) throws(ChatError) -> any ChatDestination,
       issueCredential: @escaping @Sendable (UserID, Profile, AdapterEnvironment) async throws(ChatError) -> Credential = {
         (_, _, _) async throws(ChatError) in .none
-      }
+      },
+      readExport: (@Sendable (_ path: String) throws(ChatError) -> any ChatSource)? = nil
     ) {
       self.vendor = vendor
       self.capabilities = capabilities
@@ -29,6 +33,7 @@ public struct AdapterRegistry: Sendable {
       self.makeSource = makeSource
       self.makeDestination = makeDestination
       self.issueCredential = issueCredential
+      self.readExport = readExport
     }
   }
 

@@ -32,6 +32,46 @@ public protocol ChatDestination: Sendable {
   func existing(
     in channel: ChannelID, after cursor: Cursor?
   ) async throws(ChatError) -> SourcePage<ExistingMessage>
+
+  // What follows changes or removes what an earlier run wrote, and is harmless when done twice: what is gone already
+  // is no error. A destination that has no such call leaves the default, which throws `.unsupported`; the difference is
+  // then listed.
+
+  /// Puts `message`, which was edited or recalled at its source, in the place of `id`. Fields as in `putMessages`.
+  func changeMessage(
+    _ message: MessageRecord, id: MessageID, in channel: ChannelID
+  ) async throws(ChatError) -> PutOutcome<MessageID>
+  /// Removes messages for all, without leaving a tombstone where the vendor can.
+  func removeMessages(_ ids: [MessageID], in channel: ChannelID) async throws(ChatError)
+  /// Takes users out of a channel. Their messages stay.
+  func removeMembers(_ users: [UserID], from channel: ChannelID) async throws(ChatError)
+  /// Removes a channel with its members and messages.
+  func removeChannel(_ channel: ChannelID) async throws(ChatError)
+  /// Removes the accounts of users.
+  func removeUsers(_ users: [UserID]) async throws(ChatError)
+}
+
+extension ChatDestination {
+  public func changeMessage(
+    _ message: MessageRecord, id: MessageID, in channel: ChannelID
+  ) async throws(ChatError) -> PutOutcome<MessageID> { throw .unsupported(.messageEdit, operation: .writeDestination) }
+
+  public func removeMessages(_ ids: [MessageID], in channel: ChannelID) async throws(ChatError) {
+    throw .unsupported(.messageRecall, operation: .writeDestination)
+  }
+
+  public func removeMembers(_ users: [UserID], from channel: ChannelID) async throws(ChatError) {
+    throw .unsupported(.memberRemove, operation: .writeDestination)
+  }
+
+  public func removeChannel(_ channel: ChannelID) async throws(ChatError) {
+    throw .unsupported(.channelDelete, operation: .writeDestination)
+  }
+
+  /// There is no capability of accounts: writing users as they are stands for it.
+  public func removeUsers(_ users: [UserID]) async throws(ChatError) {
+    throw .unsupported(.destinationSender, operation: .writeDestination)
+  }
 }
 
 public struct ExistingMessage: Sendable, Hashable {
