@@ -1,3 +1,4 @@
+import ChatCrypto
 import ChatEmulation
 import ChatInterchange
 import ChatJSON
@@ -47,6 +48,10 @@ struct ToolHarness {
     } while cursor != nil
     return items
   }
+}
+
+enum OpenIMDigestForTests {
+  static func hex(_ text: String) -> String { Hex.encode(Digest.sha256(Array(text.utf8))) }
 }
 
 /// Records of another vendor.
@@ -180,6 +185,29 @@ struct OpenIMMigrationTests {
     #expect(try await harness.members(of: id).map(\.member.user.id) == ["alice", "bob"])
     #expect(try await harness.members(of: id).map(\.member.role) == [.member, .member])
   }
+
+  @Test("a second owner, an unknown role and a mute that is over come back as they were; former members do not")
+  func oddMembers() async throws {
+    var members = [
+      Samples.member(Samples.group, "alice", .owner), Samples.member(Samples.group, "bob", .owner),
+      Samples.member(Samples.group, "carol", .unknown("guest")), Samples.member(Samples.group, "d-[x]|"),
+    ]
+    members[2].member.isMuted = true
+    members[2].member.mutedUntil = Timestamp(milliseconds: 1_500_000_000_500)
+    members[3].member.user = User(id: UserID(rawID("d-[x]|")))
+    members[3].member.state = .left
+    let id = try #require(try await harness.destination.putChannel(Samples.groupRecord, members: members).id)
+    try await harness.destination.finishChannel(id, original: Samples.groupRecord, members: members)
+    let read = try await harness.members(of: id).map(\.member)
+    #expect(Dictionary(uniqueKeysWithValues: read.map { ($0.user.id, $0.role) }) == ["alice": .owner, "bob": .owner, "carol": .unknown("guest")])
+    let carol = try #require(read.first { $0.user.id == "carol" })
+    #expect(carol.isMuted)
+    #expect(carol.mutedUntil == members[2].member.mutedUntil)
+    #expect(harness.destination.losses(of: .member(members[3])).map(\.field).contains("member"))
+  }
+
+  /// The legal id that the destination gave.
+  private func rawID(_ id: String) -> String { "d__x___" + String(OpenIMDigestForTests.hex(id).prefix(12)) }
 
   @Test("a direct channel comes back with what only groups have a place for")
   func pair() async throws {

@@ -201,7 +201,8 @@ public actor OpenIMDestination: ChatDestination {
       let present = Set(try await memberIDs(of: group).map { UserID($0) })
       let missing = people.filter { !present.contains(UserID(OpenIMKeeping.userID($0.user.id))) && $0.state != .invited }
       try await add(missing, to: group)
-      try await keepMembers(people, in: group)
+      let owner = old["ownerUserID"]?.string ?? ""
+      try await keepMembers(people, in: group, owner: owner, importerOwns: owner == admin.userID)
       return .existed(id)
     }
     try await create(group, record, origin, people)
@@ -242,7 +243,9 @@ public actor OpenIMDestination: ChatDestination {
       ])
     try await add(Array(admins.dropFirst(Self.listSize)), to: group)
     try await add(Array(others.dropFirst(Self.listSize)), to: group)
-    try await keepMembers(people, in: group, importerOwns: owner == nil)
+    try await keepMembers(
+      people, in: group, owner: owner.map { OpenIMKeeping.userID($0.user.id) } ?? admin.userID,
+      importerOwns: owner == nil)
   }
 
   private func add(_ people: [Member], to group: String) async throws(ChatError) {
@@ -263,12 +266,14 @@ public actor OpenIMDestination: ChatDestination {
 
   /// What the server has no place for, in each member's `ex`; and roles of those who were invited one by one.
   private func keepMembers(
-    _ people: [Member], in group: String, importerOwns: Bool = false
+    _ people: [Member], in group: String, owner: String, importerOwns: Bool
   ) async throws(ChatError) {
     var entries: [JSONValue] = people.filter { $0.state != .invited }.map { member in
+      let id = OpenIMKeeping.userID(member.user.id)
+      // The server has one owner; a second one is an admin there.
+      let kept = OpenIMKeeping.kept(of: member, keepsRole: member.role == .owner && id != owner)
       var entry: JSONObject = [
-        "groupID": .string(group), "userID": .string(OpenIMKeeping.userID(member.user.id)),
-        "ex": .string(OpenIMExtra(kept: OpenIMKeeping.kept(of: member)).text),
+        "groupID": .string(group), "userID": .string(id), "ex": .string(OpenIMExtra(kept: kept).text),
       ]
       if member.role == .admin { entry["roleLevel"] = .int(OpenIMRole.admin) }
       return .object(entry)

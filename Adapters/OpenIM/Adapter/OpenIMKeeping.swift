@@ -65,14 +65,17 @@ enum OpenIMKeeping {
 
   // MARK: Members
 
-  static func kept(of member: Member) -> JSONObject {
+  /// - Parameter keepsRole: true where the server holds another role than the member's.
+  static func kept(of member: Member, keepsRole: Bool = false) -> JSONObject {
     var kept = JSONObject()
-    switch member.role {
-    case .owner, .admin, .member: break
-    case .unknown: kept["role"] = .string(member.role.recordName)
-    }
+    if case .unknown = member.role { kept["role"] = .string(member.role.recordName) }
+    if keepsRole { kept["role"] = .string(member.role.recordName) }
     kept["joinedAt"] = member.joinedAt.map { .int($0.milliseconds) } ?? .null
-    if member.isMuted { kept["mutedUntil"] = member.mutedUntil.map { .int($0.milliseconds) } ?? .null }
+    if member.isMuted || member.mutedUntil != nil {
+      kept["mutedUntil"] = member.mutedUntil.map { .int($0.milliseconds) } ?? .null
+    }
+    // A mute with an end may be over when it is written.
+    if member.isMuted, member.mutedUntil != nil { kept["muted"] = true }
     return kept
   }
 
@@ -88,7 +91,7 @@ enum OpenIMKeeping {
     if let role = kept["role"]?.string { member.role = MemberRole(recordName: role) }
     if let time = kept["joinedAt"] { member.joinedAt = time.int.map { Timestamp(milliseconds: $0) } }
     if let muted = kept["muted"]?.bool { member.isMuted = muted }
-    if member.isMuted, let until = kept["mutedUntil"] {
+    if let until = kept["mutedUntil"] {
       member.mutedUntil = until.int.map { Timestamp(milliseconds: $0) }
     }
   }
