@@ -47,7 +47,7 @@ public actor SendbirdAdapter: ChatAdapter {
   let requestPrefix: String
 
   // Events.
-  var eventQueue: AsyncStream<SendbirdFrame>.Continuation?
+  var eventQueue: AsyncStream<Inbound>.Continuation?
   var told = RecentKeys(capacity: 4096)
   var joined: Set<Key> = []
   var operators: [ChannelID: Set<UserID>] = [:]
@@ -55,6 +55,14 @@ public actor SendbirdAdapter: ChatAdapter {
   var entered: Set<ChannelID> = []
   var unreadTime: Int64 = 0
   var unreadTotalTold: Int64?
+
+  /// What is handled in the order in which it came.
+  enum Inbound: Sendable {
+    case event(SendbirdFrame)
+    /// An answer waits behind earlier events, so that whoever gets it has been told what came before. nil: nothing but
+    /// the turn itself.
+    case answer(Key, SendbirdFrame?)
+  }
 
   public init(profile: Profile, environment: AdapterEnvironment, transports: Transports) {
     self.profile = profile

@@ -205,6 +205,8 @@ extension SendbirdAdapter {
       try await self.call("GET", path, query: query, .history).list("messages")
     }
     let page = try await reader.page(query)
+    // A page never runs ahead of the events of what is in it.
+    await eventsTold()
     return MessagePage(
       messages: page.messages.map { SendbirdMapping.message($0.wire, raw: $0.raw) }, older: page.older,
       newer: page.newer)

@@ -131,11 +131,11 @@ extension SendbirdAdapter {
     let link = linkNumber
     let waiter = SendbirdWaiter()
     waiters[Self.loginKey] = waiter
-    let (stream, queue) = AsyncStream<SendbirdFrame>.makeStream()
+    let (stream, queue) = AsyncStream<Inbound>.makeStream()
     eventQueue = queue
     linkTasks = [
       Task { [weak self] in await Self.read(socket, mine, link, self) },
-      Task { [weak self] in for await frame in stream { await self?.handleEvent(frame, mine) } },
+      Task { [weak self] in for await item in stream { await self?.handle(item, mine) } },
     ]
     let frame = try await answer(waiter, Self.loginKey, within: .seconds(10), .connect)
     guard epoch == mine else { throw .cancelled(.connect) }
@@ -206,7 +206,7 @@ extension SendbirdAdapter {
     eventQueue?.finish()
     eventQueue = nil
     for (_, waiter) in waiters {
-      waiter.settle(.failure(ChatError(.network(.closed), operation: .connect, detail: "the link was lost")))
+      waiter.abandon(ChatError(.network(.closed), operation: .connect, detail: "the link was lost"))
     }
     waiters = [:]
   }
@@ -223,22 +223,49 @@ extension SendbirdAdapter {
     }
   }
 
+  private static let renewalPrefix = "renew-"
   private static let answers: Set<String> = ["LOGI", "MESG", "FILE", "MEDI", "FEDI", "READ", "ENTR", "EXIT", "EROR"]
 
   private func receive(_ frame: SendbirdFrame) {
     if let id = frame.requestID, Self.answers.contains(frame.command) {
       // Remembered before any later frame: the same message by another way is no second one.
       if frame.command != "EROR", let message = frame.payload.number("msg_id") { _ = told.insert("M\(message)") }
-      noteUnread(frame.payload)
-      waiters.removeValue(forKey: Key(id))?.settle(.success(frame))
+      // The handling of an event may wait for a renewal, so a renewal's answer cannot wait for events.
+      if id.hasPrefix(Self.renewalPrefix) { return settle(Key(id), frame) }
+      waiters[Key(id)]?.arrive(frame)
+      eventQueue?.yield(.answer(Key(id), frame))
       return
     }
     switch frame.command {
     case "LOGI": waiters.removeValue(forKey: Self.loginKey)?.settle(.success(frame))
     case "PONG", "EROR": break
     case "EXPR": expired(frame.payload.number("reason") ?? 400309)
-    default: eventQueue?.yield(frame)
+    default: eventQueue?.yield(.event(frame))
     }
+  }
+
+  private func handle(_ item: Inbound, _ mine: UInt64) async {
+    switch item {
+    case .event(let frame): await handleEvent(frame, mine)
+    case .answer(let key, let frame):
+      if let frame { noteUnread(frame.payload) }
+      settle(key, frame ?? SendbirdFrame("", JSONObject()))
+    }
+  }
+
+  private func settle(_ key: Key, _ frame: SendbirdFrame) {
+    waiters.removeValue(forKey: key)?.settle(.success(frame))
+  }
+
+  /// Returns when every event that was read before the call has been told.
+  func eventsTold() async {
+    guard let eventQueue else { return }
+    let key = Key("turn-" + newRequestID())
+    let waiter = SendbirdWaiter()
+    waiters[key] = waiter
+    eventQueue.yield(.answer(key, nil))
+    _ = await waiter.outcome(.history)
+    if waiters[key] === waiter { waiters[key] = nil }
   }
 
   /// Handled at once: the server closes the link behind a final one.
@@ -427,7 +454,7 @@ extension SendbirdAdapter {
   private func refreshKey() async -> Bool {
     guard let token, let user else { return false }
     if socket != nil {
-      let id = newRequestID()
+      let id = Self.renewalPrefix + newRequestID()
       let payload: JSONObject = ["token": .string(token), "expiring_session": 1]
       if let frame = try? await ask("LOGI", payload, id: id, .renewCredential, duringLogin: true) {
         sessionKey = frame.payload.text("new_key") ?? frame.payload.text("key") ?? sessionKey
@@ -486,7 +513,7 @@ extension SendbirdAdapter {
     let clock = self.clock
     let timer = Task {
       if (try? await clock.sleep(for: timeout)) != nil {
-        waiter.settle(.failure(ChatError(.timeout, operation: operation, detail: "no answer")))
+        waiter.expire(ChatError(.timeout, operation: operation, detail: "no answer"))
       }
     }
     let outcome = await waiter.outcome(operation)

@@ -8,6 +8,8 @@ final class SendbirdWaiter: Sendable {
 
   private struct State {
     var outcome: Outcome?
+    /// The answer that has come and waits for its turn.
+    var arrived: SendbirdFrame?
     var continuation: CheckedContinuation<Outcome, Never>?
   }
 
@@ -21,6 +23,21 @@ final class SendbirdWaiter: Sendable {
       return state.continuation
     }
     continuation?.resume(returning: outcome)
+  }
+
+  /// The answer is here, and is told in its turn: from now on no time-out and no lost link makes its outcome unknown.
+  func arrive(_ frame: SendbirdFrame) { state.withLock { $0.arrived = $0.arrived ?? frame } }
+
+  /// Gives up waiting, unless the answer is here already.
+  func expire(_ error: ChatError) {
+    guard state.withLock({ $0.arrived == nil }) else { return }
+    settle(.failure(error))
+  }
+
+  /// No more turns will come: what is here already counts.
+  func abandon(_ error: ChatError) {
+    let arrived = state.withLock { $0.arrived }
+    settle(arrived.map { .success($0) } ?? .failure(error))
   }
 
   /// For one caller. A cancelled task ends the wait.
