@@ -38,6 +38,9 @@ struct Failure: Error, CustomStringConvertible {
 
 @main
 enum Program {
+  /// Of the newest entry in CHANGELOG.md.
+  static let version = "0.1.0"
+
   static func main() async {
     // Output to a closed pipe ends with an error to handle, not with a signal.
     signal(SIGPIPE, SIG_IGN)
@@ -46,6 +49,10 @@ enum Program {
       let invocation = try CommandTree.root.parse(words)
       if invocation.wantsHelp {
         print(invocation.command.help(path: invocation.path))
+        exit(ExitCode.success.rawValue)
+      }
+      if invocation.has("version") {
+        print("unifiedchat \(version)")
         exit(ExitCode.success.rawValue)
       }
       guard let run = invocation.command.run else {

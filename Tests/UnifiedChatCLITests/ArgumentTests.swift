@@ -14,6 +14,8 @@ struct ArgumentTests {
     Case(words: ["emulat"], code: 2, says: ["no command \"emulat\"", "did you mean \"emulate\"?"]),
     Case(words: ["archive", "pul"], code: 2, says: ["did you mean \"pull\"?"]),
     Case(words: ["emulate", "--vendr", "openim"], code: 2, says: ["--vendr", "did you mean --vendor?"]),
+    Case(words: ["emulate", "--zzzz"], code: 2, says: ["--zzzz.", "See unifiedchat emulate --help"]),
+    Case(words: ["seed", "--version"], code: 2, says: ["--version"]),
     Case(words: ["emulate"], code: 2, says: ["needs --vendor"]),
     Case(words: ["emulate", "--vendor", "openm"], code: 2, says: ["openim", "not \"openm\""]),
     Case(words: ["emulate", "--vendor", "openim", "--port", "70000"], code: 2, says: ["--port", "65535", "70000"]),
@@ -109,4 +111,30 @@ struct ArgumentTests {
     #expect(outcome.code == 6 && outcome.errors.contains("a.uchat"), "\(outcome.errors)")
     #expect(try Data(contentsOf: file) == bytes)
   }
+
+  @Test("the version is that of the newest entry of the changelog")
+  func version() throws {
+    let tool = try Tool()
+    defer { tool.remove() }
+    let changes = try String(contentsOf: Tool.root.appendingPathComponent("CHANGELOG.md"), encoding: .utf8)
+    let newest = try #require(changes.split(separator: "\n").first { $0.hasPrefix("## ") }?.split(separator: " "))
+    #expect(try tool.run("--version").output == "unifiedchat \(newest[1])\n")
+  }
+
+  #if os(Linux)
+    @Test("a full device is one clear error, and the device stays one", arguments: ["seed", "export"])
+    func device(_ command: String) throws {
+      let tool = try Tool()
+      defer { tool.remove() }
+      // A link: were it replaced, the machine would keep its device.
+      let link = tool.folder.appendingPathComponent("full").path
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "/dev/full")
+      _ = try tool.run("seed", "--to", "s.jsonl")
+      _ = try tool.run("archive", "import", "s.jsonl", "--to", "a.uchat")
+      let outcome = try tool.run(
+        command == "seed" ? ["seed", "--to", "full"] : ["archive", "export", "a.uchat", "--to", "full"])
+      #expect(outcome.code == 6 && outcome.errors.contains("full"), "\(outcome.errors)")
+      #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "/dev/full")
+    }
+  #endif
 }

@@ -14,6 +14,7 @@ public enum ArchiveLines {
   public static func export(
     _ archive: Archive, to path: String, inlinesFiles: Bool = true
   ) async throws(ChatError) -> Int {
+    try PrivateFile.requireReplaceable(path, operation: .archive)
     let output = LineWriter(try FileWriter(path + ".part", operation: .archive))
     try await exportUsers(archive, output)
     try await exportChannels(archive, output)

@@ -36,8 +36,16 @@ enum PrivateFile {
     Array(try FileReader(path, pieceSize: count, operation: operation).next() ?? [])
   }
 
+  /// Before a finished file takes the place of `path`: a device, pipe, link or folder there is never replaced.
+  static func requireReplaceable(_ path: String, operation: ChatError.Operation) throws(ChatError) {
+    var information = stat()
+    guard lstat(path, &information) == 0, information.st_mode & S_IFMT != S_IFREG else { return }
+    throw ChatError(.storage(.denied), operation: operation, detail: "\(path): is no regular file; name another path")
+  }
+
   /// Writes `bytes` beside `path` and puts the file in its place, so that a reader sees the old or the new one.
   static func replace(_ path: String, with bytes: [UInt8], operation: ChatError.Operation) throws(ChatError) {
+    try requireReplaceable(path, operation: operation)
     let writer = try FileWriter(path + ".part", operation: operation)
     try writer.write(bytes)
     try writer.finish(movingTo: path)

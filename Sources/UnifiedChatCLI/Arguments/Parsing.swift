@@ -20,7 +20,7 @@ extension Command {
 
   private func unknown(_ word: String, _ path: [String]) -> String {
     let names = children.map(\.name)
-    let near = Nearest.name(to: word, among: names).map { "; did you mean \"\($0)\"?" } ?? ""
+    let near = Nearest.name(to: word, among: names).map { "; did you mean \"\($0)\"?" } ?? "."
     return "\"\(path.joined(separator: " "))\" has no command \"\(word)\"\(near) It has: \(names.joined(separator: ", "))"
   }
 
@@ -47,7 +47,7 @@ extension Command {
     let parts = bare.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     let name = String(parts.first ?? "")
     guard word.hasPrefix("--"), let option = allOptions.first(where: { $0.name == name }) else {
-      let near = Nearest.name(to: name, among: allOptions.map(\.name)).map { "; did you mean --\($0)?" } ?? ""
+      let near = Nearest.name(to: name, among: allOptions.map(\.name)).map { "; did you mean --\($0)?" } ?? "."
       throw Failure(.usage, "unknown option \(word)\(near) See \(invocation.path.joined(separator: " ")) --help")
     }
     guard option.value != nil else {

@@ -3,6 +3,7 @@ enum CommandTree {
   static let root = Command(
     name: "unifiedchat",
     summary: "one chat API above three vendors, and the tools to leave any of them",
+    options: [.flag("version", "show the version")],
     examples: [
       "unifiedchat emulate --vendor sendbird --port 7001",
       "unifiedchat archive pull --profile leancloud --to rescue.uchat",

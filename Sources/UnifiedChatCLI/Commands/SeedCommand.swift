@@ -34,10 +34,11 @@ enum SeedCommand {
     return .success
   }
 
-  /// Converts to a file, which appears only when it is whole.
+  /// Converts to a file, which appears only when it is whole. A pipe or a device is written as it is.
   static func write(from source: String?, to target: String) throws -> SeedSummary {
-    let part = target == "-" ? "/dev/stdout" : target + ".part"
-    if target != "-" {
+    let isStream = target == "-" || isStream(target)
+    let part = target == "-" ? "/dev/stdout" : isStream ? target : target + ".part"
+    if !isStream {
       guard FileManager.default.createFile(atPath: part, contents: nil, attributes: [.posixPermissions: 0o600]) else {
         throw Failure(.storage, "\(part): cannot be written; name a folder that exists and is yours")
       }
@@ -66,13 +67,20 @@ enum SeedCommand {
       try handle.write(contentsOf: buffer)
       try handle.close()
     } catch {
-      if target != "-" { try? FileManager.default.removeItem(atPath: part) }
+      if !isStream { try? FileManager.default.removeItem(atPath: part) }
       if error is SeedError { throw error }
       throw Failure(.storage, "\(part): \(error.localizedDescription)")
     }
-    guard target != "-" else { return summary }
+    if isStream { return summary }
     guard rename(part, target) == 0 else { throw Failure(.storage, "\(target): cannot be replaced") }
     return summary
+  }
+
+  private static func isStream(_ path: String) -> Bool {
+    var information = stat()
+    guard stat(path, &information) == 0 else { return false }
+    let type = information.st_mode & S_IFMT
+    return type != S_IFREG && type != S_IFDIR
   }
 
   private static func json(_ summary: SeedSummary) -> JSONValue {
