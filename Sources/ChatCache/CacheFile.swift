@@ -79,7 +79,8 @@ struct CacheFile {
     guard let handle = FileHandle(forReadingAtPath: path) else { return nil }
     defer { try? handle.close() }
     // Any failure means "no header"; SQLite will say more when it opens the file.
-    guard let bytes = try? handle.read(upToCount: 64), bytes.count == 64 else { return nil }
+    guard let bytes = try? handle.read(upToCount: 64), bytes.count == 64, bytes.starts(with: Data("SQLite format 3\0".utf8))
+    else { return nil }
     let field = bytes[bytes.startIndex + 60 ..< bytes.startIndex + 64]
     return Int64(field.reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
   }

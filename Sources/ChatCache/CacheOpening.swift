@@ -80,6 +80,8 @@ enum CacheOpening {
 enum OutboxRescue {
   static func rows(of file: CacheFile) -> [OutboxRow] {
     guard let database = try? Database(path: file.path, mode: .readOnly) else { return [] }
+    // Lets SQLite read a file that is shorter than its header says. Nothing is written.
+    try? database.execute("PRAGMA writable_schema = ON")
     var rows: [Int64: OutboxRow] = [:]
     // From both ends: a damaged page in the middle hides only itself.
     for direction in ["ASC", "DESC"] {

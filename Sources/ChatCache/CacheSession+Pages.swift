@@ -154,3 +154,13 @@ extension CacheSession {
     return true
   }
 }
+
+extension CacheSession {
+  /// How SQLite walks a page; a test keeps it an index walk.
+  func plan(of direction: HistoryQuery.Direction) throws(ChatError) -> [String] {
+    try database.all(
+      "EXPLAIN QUERY PLAN " + Self.pageQuery(direction, includesBound: false),
+      [.text("c")] + MessagePosition.lowest.values + MessagePosition.highest.values + [.int(1)]
+    ) { row throws(ChatError) in row.text(3) }
+  }
+}

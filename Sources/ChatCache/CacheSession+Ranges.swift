@@ -56,20 +56,20 @@ extension CacheSession {
   }
 
   /// The link was lost: what is newer than the newest known message is unknown from now on, in `channels` or in all.
-  /// - Returns: the channels that were live.
+  /// - Returns: the channels that were live, with the position from which they are to be read on.
   @discardableResult
-  public func openGaps(in channels: [ChannelID]? = nil) throws(ChatError) -> [ChannelID] {
+  public func openGaps(in channels: [ChannelID]? = nil) throws(ChatError) -> [ChannelID: MessagePosition] {
     let live = try database.all(
       "SELECT channel, low_major, low_minor, low_tail FROM ranges WHERE high_major = ? AND high_minor = ?",
       [.int(.max), .int(.max)]
     ) { row throws(ChatError) in (channel: ChannelID(row.text(0)), low: MessagePosition(row, from: 1) ?? .lowest) }
     let wanted = channels.map { Set($0) }
-    var opened: [ChannelID] = []
+    var opened: [ChannelID: MessagePosition] = [:]
     for (channel, low) in live where wanted?.contains(channel) ?? true {
-      let newest = try provenPosition(in: channel) ?? .lowest
+      let newest = max(low, try provenPosition(in: channel) ?? .lowest)
       try remove(CachedRange(low: low, high: .highest), in: channel)
-      try insert(CachedRange(low: low, high: max(low, newest)), in: channel)
-      opened.append(channel)
+      try insert(CachedRange(low: low, high: newest), in: channel)
+      opened[channel] = newest
     }
     return opened
   }
@@ -79,16 +79,19 @@ extension CacheSession {
     try ranges(of: channel).last { $0.low < $0.high }
   }
 
-  /// Channels that were read and whose newest messages may be missing now.
-  public func channelsBehind() throws(ChatError) -> [ChannelID] {
-    try database.all(
+  /// Channels that were read and whose newest messages may be missing now, with the position from which they are to
+  /// be read on.
+  public func channelsBehind() throws(ChatError) -> [ChannelID: MessagePosition] {
+    let behind = try database.all(
       """
-      SELECT DISTINCT channel FROM ranges
+      SELECT channel, high_major, high_minor, high_tail FROM ranges
       WHERE (low_major, low_minor, low_tail) < (high_major, high_minor, high_tail)
         AND channel NOT IN (SELECT channel FROM ranges WHERE high_major = ?1 AND high_minor = ?1)
-      ORDER BY channel
+      ORDER BY channel, low_major, low_minor, low_tail
       """, [.int(.max)]
-    ) { row throws(ChatError) in ChannelID(row.text(0)) }
+    ) { row throws(ChatError) in (ChannelID(row.text(0)), MessagePosition(row, from: 1) ?? .lowest) }
+    // The highest range of each.
+    return Dictionary(behind) { _, higher in higher }
   }
 
   /// Up to where nothing can be missing after a lost link: the newest message of somebody else, since an
@@ -117,6 +120,36 @@ extension CacheSession {
   /// The newest committed message in sight.
   public func newestPosition(in channel: ChannelID) throws(ChatError) -> MessagePosition? {
     try newest(1, in: channel).first?.position
+  }
+
+  /// Removes the older half of the messages of the channel that was quiet longest.
+  /// - Returns: how many were removed.
+  func evictOldest() throws(ChatError) -> Int {
+    let quietest = try database.first(
+      "SELECT channel, count(*) FROM messages WHERE id IS NOT NULL GROUP BY channel ORDER BY max(created_at) LIMIT 1"
+    ) { row throws(ChatError) in (channel: ChannelID(row.text(0)), count: row.int(1)) }
+    guard let quietest else { return 0 }
+    let rows = try database.all(
+      """
+      SELECT row, major, minor, tail FROM messages WHERE channel = ? AND id IS NOT NULL ORDER BY major, minor, tail LIMIT ?
+      """, [.text(quietest.channel.rawValue), .int((quietest.count + 1) / 2)]
+    ) { row throws(ChatError) in (row: row.int(0), position: MessagePosition(row, from: 1)) }
+    for row in rows {
+      try unindex(row.row)
+      try database.run("DELETE FROM messages WHERE row = ?", [.int(row.row)])
+    }
+    if let last = rows.last?.position { try forget(upTo: last, in: quietest.channel) }
+    return rows.count
+  }
+
+  /// Nothing is known any more of what lies at `position` or before it.
+  private func forget(upTo position: MessagePosition, in channel: ChannelID) throws(ChatError) {
+    for range in try ranges(of: channel) where range.low <= position {
+      try remove(range, in: channel)
+      // What is left begins at its first message.
+      let first = try messages(in: channel, .newer, of: position, within: range, limit: 1).first?.position
+      if let first, first <= range.high { try insert(CachedRange(low: first, high: range.high), in: channel) }
+    }
   }
 
   private func remove(_ range: CachedRange, in channel: ChannelID) throws(ChatError) {

@@ -55,7 +55,7 @@ final class Database: @unchecked Sendable {
     // Erased rows are overwritten, so that what was recalled is gone from the disk as well.
     try execute(
       """
-      PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;
+      PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;
       PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000;
       PRAGMA trusted_schema = OFF;
       """)

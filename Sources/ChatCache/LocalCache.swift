@@ -90,3 +90,51 @@ public struct CacheSession {
   /// Whose cache it is.
   public var owner: UserID { user }
 }
+
+extension LocalCache {
+  /// Makes sure that nothing of erased messages is left on the disk: neither in free pages nor in the log nor in the
+  /// search index, which keeps the terms of removed messages until its parts are joined. Takes time with the size of
+  /// the index.
+  public func purge() throws(ChatError) {
+    try database.withLock { (database) throws(ChatError) in
+      let database = try Self.opened(database)
+      try database.run("INSERT INTO search (search) VALUES ('optimize')")
+      try database.query("PRAGMA wal_checkpoint(TRUNCATE)") { _ throws(ChatError) in }
+    }
+  }
+
+  /// "ok", or the first damage that SQLite finds.
+  public func integrity() throws(ChatError) -> String {
+    try database.withLock { (database) throws(ChatError) in
+      try Self.opened(database).first("PRAGMA integrity_check(1)") { row throws(ChatError) in row.text(0) } ?? "no answer"
+    }
+  }
+
+  /// Bytes of the file and its log; 0 in memory.
+  public var size: Int64 {
+    guard let path else { return 0 }
+    return CacheFile.suffixes.reduce(0) { $0 + CacheFile(path: path + $1).size }
+  }
+
+  /// Brings the file under `limit` bytes: the oldest messages go first, half of a channel at a time, the channel that
+  /// was quiet longest before the others. What was removed becomes a gap that the server fills when somebody reads
+  /// there. Messages that are not sent, and channels themselves, stay.
+  public func trim(to limit: Int64) throws(ChatError) {
+    while size > limit {
+      let removed = try write { session throws(ChatError) in try session.evictOldest() }
+      try database.withLock { (database) throws(ChatError) in
+        let database = try Self.opened(database)
+        try database.query("PRAGMA incremental_vacuum") { _ throws(ChatError) in }
+        try database.query("PRAGMA wal_checkpoint(TRUNCATE)") { _ throws(ChatError) in }
+      }
+      if removed == 0 { return }
+    }
+  }
+
+  /// Limits the file, as a full disk would; for tests.
+  func limitPages(to count: Int) throws(ChatError) {
+    try database.withLock { (database) throws(ChatError) in
+      try Self.opened(database).query("PRAGMA max_page_count = \(count)") { _ throws(ChatError) in }
+    }
+  }
+}

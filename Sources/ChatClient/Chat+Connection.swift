@@ -41,8 +41,9 @@ extension Chat {
     let identity = CacheIdentity(vendor: vendor, app: options.app, user: user)
     let opened = try LocalCache(identity, at: options.cacheLocation)
     // Whatever was live when the last process ended is not so now.
-    behind = Set(try opened.write { session throws(ChatError) in try session.openGaps() })
+    behind = try opened.write { session throws(ChatError) in try session.openGaps() }
     lastAnnounced = [:]
+    followed = []
     cache = opened
     self.user = user
     if let recovery = opened.recovery {
@@ -64,6 +65,7 @@ extension Chat {
     pump = nil
     endTasks()
     noteMissed(in: nil)
+    trimCache()
     for waiting in waiters.values {
       for waiter in waiting.values { waiter.resume(returning: .failure(.cancelled(.send))) }
     }
@@ -92,7 +94,10 @@ extension Chat {
     try LocalCache.erase(CacheIdentity(vendor: vendor, app: options.app, user: user), at: options.cacheLocation)
   }
 
-  public func suspend() async { await adapter.suspend() }
+  public func suspend() async {
+    await adapter.suspend()
+    trimCache()
+  }
   public func resume() async { await adapter.resume() }
 
   public func registerPush(token: String) async throws(ChatError) {
@@ -179,11 +184,32 @@ extension Chat {
     publish(.connectionChanged(next), .local)
   }
 
+  /// Keeps the cache under its limit; done where nobody waits: when the session ends or sleeps.
+  private func trimCache() {
+    guard let cache, let limit = options.cacheLimit else { return }
+    do throws(ChatError) { try cache.trim(to: limit) } catch { log(.error, "\(error)") }
+  }
+
+  /// Leaves nothing of a recalled, hidden or cleared message on the disk. For a large index that takes too long to do
+  /// at once; then its terms stay until SQLite joins the parts of the index.
+  func purge(after kinds: [ChatEvent.Kind]) {
+    let isErasing = kinds.contains {
+      switch $0 {
+      case .messageRecalled, .messageHidden, .historyCleared, .channelDeleted: true
+      default: false
+      }
+    }
+    guard isErasing, let cache, cache.size < 32 << 20 else { return }
+    do throws(ChatError) { try cache.purge() } catch { log(.error, "\(error)") }
+  }
+
   /// From now on it is not known what is newer than the newest known message.
   func noteMissed(in channels: [ChannelID]?) {
     do throws(ChatError) {
       guard let cache else { return }
-      behind.formUnion(try cache.write { session throws(ChatError) in try session.openGaps(in: channels) })
+      let opened = try cache.write { session throws(ChatError) in try session.openGaps(in: channels) }
+      // What was not caught up with since an earlier loss begins there.
+      behind.merge(opened) { min($0, $1) }
     } catch {
       log(.error, "\(error)")
     }

@@ -60,10 +60,11 @@ extension Chat {
     } catch {
       // The disk refuses: better shown than lost, and read again later.
       log(.error, "\(error)")
-      behind.insert(message.channel)
+      behind[message.channel] = .lowest
       return publish(.messageReceived(message), source)
     }
     if isUnknownChannel { describe(message.channel) }
+    followChanges(in: message.channel)
     endedTyping(message.sender, in: message.channel)
     if previewed[message.channel] == message.id {
       previewed[message.channel] = nil
@@ -132,10 +133,11 @@ extension Chat {
         return (kinds, isKnown && !wasKnown)
       }
       if isNew, let preview { previewed[preview.channel] = preview.id }
+      purge(after: kinds)
       return kinds.map { ChatEvent($0, source: event.source) }
     } catch {
       log(.error, "\(error)")
-      if let channel = event.kind.channel { behind.insert(channel) }
+      if let channel = event.kind.channel { behind[channel] = .lowest }
       return [event]
     }
   }

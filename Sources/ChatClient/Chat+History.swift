@@ -89,6 +89,7 @@ extension Chat {
     }
     let range = walk.span(of: page, isLive: isLive, startsInRange: isKnown && !walk.isInclusive)
     try absorb(page.messages, in: channel, .backfill, covering: range, tellsNew: false)
+    followChanges(in: channel)
     // From the cache, which leaves out what is hidden there; directly where it is not known to hold everything.
     if try advanceInCache(&walk, channel, limit) { return }
     walk.take(try visible(page.messages, in: channel))

@@ -51,13 +51,24 @@ extension Chat {
     let (count, kinds) = try cache.write { session throws(ChatError) in
       var count = 0
       var kinds: [ChatEvent.Kind] = []
+      // One that a channel list brought stands alone, and nobody was told of it.
+      let known = try session.ranges(of: channel).filter { $0.low < $0.high }
       for message in messages {
         let change = try session.merge(message, from: .read)
-        if case .inserted = change { count += 1 } else { kinds += try session.events(of: change, isNew: false) }
+        if case .inserted = change {
+          count += 1
+        } else {
+          kinds += try session.events(of: change, isNew: false)
+          if case .unchanged = change, let position = message.position, !known.contains(where: { $0.contains(position) }) {
+            count += 1
+          }
+        }
       }
       if let range { try session.cover(range, in: channel) }
       return (count, kinds)
     }
+    // Told as part of what was missed, not once more when its push comes late.
+    if let shown = previewed[channel], messages.contains(where: { $0.id == shown }) { previewed[channel] = nil }
     for kind in kinds { publish(kind, source) }
     settle(kinds)
     if count > 0, tellsNew { publish(.messagesBackfilled(channel, count: count), source) }

@@ -29,10 +29,12 @@ extension Chat {
   private func syncOnce() async -> Bool {
     do throws(ChatError) {
       let epochBefore = epoch
-      let missing = behind.union(try opened(.history).read { session throws(ChatError) in try session.channelsBehind() })
-      let newest = options.syncsChannels ? try await syncChannels(missing, epochBefore) : [:]
+      let read = try opened(.history).read { session throws(ChatError) in try session.channelsBehind() }
+      behind.merge(read) { min($0, $1) }
+      let missing = behind.keys.sorted()
+      if options.syncsChannels { try await syncChannels(epochBefore) }
       try await flushMarks()
-      let isComplete = await catchUp(missing.sorted { $0 < $1 }, newest)
+      let isComplete = await catchUp(missing)
       return isComplete && epoch == epochBefore
     } catch {
       if error.kind != .cancelled { log(.info, "sync stopped: \(error)") }
@@ -43,40 +45,34 @@ extension Chat {
   // MARK: Channels
 
   /// Reads the whole list and tells what is new, changed and gone.
-  /// - Returns: the newest message of each channel, where the list says.
-  private func syncChannels(_ missing: Set<ChannelID>, _ epochBefore: Int) async throws(ChatError)
-    -> [ChannelID: MessagePosition]
-  {
-    var newest: [ChannelID: MessagePosition] = [:]
+  private func syncChannels(_ epochBefore: Int) async throws(ChatError) {
     var seen: Set<ChannelID> = []
     var token: PageToken?
     repeat {
       let page = try await adapter.channels(ChannelQuery(includesHidden: true, limit: 100), page: token)
       for channel in page.items {
         seen.insert(channel.id)
-        newest[channel.id] = channel.lastMessage?.position
         for told in stored(ChatEvent(.channelChanged(channel), source: .catchUp)) { publish(told.kind, told.source) }
-        try noteNewest(channel, isMissing: missing.contains(channel.id), epochBefore)
+        if isOnline, epoch == epochBefore { try noteNewest(channel) }
       }
       guard page.next == nil || page.next != token else { throw Self.standstill }
       token = page.next
     } while token != nil
     try leaveUnlisted(seen)
-    return newest
   }
 
-  /// What the list calls the newest message is so until events say otherwise, as long as none was missed since.
-  private func noteNewest(_ channel: Channel, isMissing: Bool, _ epochBefore: Int) throws(ChatError) {
-    guard let position = channel.lastMessage?.position, channel.lastMessage?.threadParent == nil, isOnline,
-      epoch == epochBefore
-    else { return }
-    try opened(.listChannels).write { session throws(ChatError) in
-      let known = isMissing ? try session.loadedRange(of: channel.id) : nil
-      // A channel that was read before is caught up with first, unless nothing came.
-      if let known, known.high < position { return }
-      if isMissing, known == nil { return }
-      try session.cover(CachedRange(low: min(position, known?.high ?? position), high: .highest), in: channel.id)
+  /// What the list calls the newest message is so until events say otherwise. A channel that was read before is
+  /// caught up with first, unless nothing came.
+  private func noteNewest(_ channel: Channel) throws(ChatError) {
+    guard let last = channel.lastMessage, let position = last.position, last.threadParent == nil else { return }
+    let start = behind[channel.id]
+    let isCaughtUp = try opened(.listChannels).write { session throws(ChatError) in
+      let from = try start.map { hint throws(ChatError) in try session.catchUpStart(of: channel.id, from: hint) }
+      if let from, from < position { return false }
+      try session.cover(CachedRange(low: from ?? position, high: .highest), in: channel.id)
+      return true
     }
+    if isCaughtUp { behind[channel.id] = nil }
   }
 
   private func leaveUnlisted(_ listed: Set<ChannelID>) throws(ChatError) {
@@ -99,7 +95,7 @@ extension Chat {
 
   // MARK: Messages
 
-  private func catchUp(_ channels: [ChannelID], _ newest: [ChannelID: MessagePosition]) async -> Bool {
+  private func catchUp(_ channels: [ChannelID]) async -> Bool {
     await withTaskGroup(of: Bool.self) { group in
       var waiting = channels.makeIterator()
       func startNext() {
@@ -124,7 +120,7 @@ extension Chat {
       switch error.kind {
       // No channel of ours any more: nothing is missing.
       case .notFound, .permission:
-        behind.remove(channel)
+        behind[channel] = nil
         return true
       default:
         if error.kind != .cancelled { log(.info, "catch-up of a channel stopped: \(error)") }
@@ -146,22 +142,29 @@ extension Chat {
     if !Task.isCancelled { refreshes[channel] = nil }
   }
 
-  /// Reads a channel from the newest known message to its end.
+  /// Reads a channel from where it was left to its end.
   func catchUp(_ channel: ChannelID) async throws(ChatError) {
-    let cache = try opened(.history)
-    if let live = try cache.read({ session throws(ChatError) in try session.ranges(of: channel) }).last, live.isLive,
-      !behind.contains(channel)
-    {
-      return
+    let epochBefore = epoch
+    var hint = behind[channel]
+    if hint == nil {
+      hint = try opened(.history).read { session throws(ChatError) in try session.channelsBehind() }[channel]
     }
-    let start = try cache.read { session throws(ChatError) in try session.catchUpStart(of: channel) }
+    var start: MessagePosition?
+    if let hint {
+      start = try opened(.history).read { session throws(ChatError) in
+        try session.catchUpStart(of: channel, from: hint)
+      }
+    }
     try await learnChanges(in: channel)
-    if await adapter.capabilities.has(.historyForward) {
-      try await readForward(channel, from: start)
-    } else {
-      try await readBackward(channel, to: start)
+    if let start, start != .highest {
+      if await adapter.capabilities.has(.historyForward) {
+        try await readForward(channel, from: start)
+      } else {
+        try await readBackward(channel, to: start)
+      }
     }
-    behind.remove(channel)
+    // Lost again meanwhile: there is a new gap to close.
+    if epoch == epochBefore { behind[channel] = nil }
   }
 
   private func readForward(_ channel: ChannelID, from start: MessagePosition) async throws(ChatError) {
@@ -239,10 +242,33 @@ extension Chat {
 
   private static let changes = "changes"
 
+  /// From the first reading of a channel on its log of edits is followed, so that those made while the link is lost
+  /// can be asked for.
+  func followChanges(in channel: ChannelID) {
+    guard isOnline, followed.insert(channel).inserted else { return }
+    Task { [weak self] in
+      do throws(ChatError) { try await self?.fetchChangeToken(channel) } catch {
+        self?.log(.info, "the change log of a channel cannot be followed: \(error)")
+      }
+    }
+  }
+
+  private func fetchChangeToken(_ channel: ChannelID) async throws(ChatError) {
+    guard await adapter.capabilities.has(.historyChangelog) else { return }
+    let cache = try opened(.changelog)
+    guard try cache.read({ session throws(ChatError) in try session.cursor(Self.changes, of: channel) }) == nil else {
+      return
+    }
+    let page = try await adapter.changes(in: channel, since: nil)
+    try cache.write { session throws(ChatError) in try session.setCursor(page.next, Self.changes, of: channel) }
+  }
+
   private func learn(_ page: ChangePage, in channel: ChannelID) throws(ChatError) {
     let kinds = try opened(.changelog).write { session throws(ChatError) in
       var kinds: [ChatEvent.Kind] = []
-      for message in page.updated {
+      // A log may have every version of a message: only the last is news.
+      let last = Dictionary(page.updated.enumerated().map { ($1.id, $0) }) { $1 }
+      for (place, message) in page.updated.enumerated() where last[message.id] == place {
         // What was never cached is no news of the log: it is read with its page.
         guard let id = message.id, try session.message(id, in: channel) != nil else { continue }
         kinds += try session.events(of: try session.merge(message, from: .read), isNew: false)
@@ -289,9 +315,8 @@ extension Chat {
 }
 
 extension CacheSession {
-  /// From where a channel has to be read on: the end of what was read before, or of what was live.
-  fileprivate func catchUpStart(of channel: ChannelID) throws(ChatError) -> MessagePosition {
-    let ranges = try ranges(of: channel).filter { !$0.isLive }
-    return (ranges.last { $0.low < $0.high } ?? ranges.last)?.high ?? .lowest
+  /// From where a channel has to be read on: as far as is known without holes from `hint` on.
+  fileprivate func catchUpStart(of channel: ChannelID, from hint: MessagePosition) throws(ChatError) -> MessagePosition {
+    try ranges(of: channel).first { $0.contains(hint) }?.high ?? hint
   }
 }

@@ -55,8 +55,10 @@ public actor Chat: ChatAdapter {
   // Catching up
   var sync: Task<Void, Never>?
   var syncWanted = false
-  /// Channels that were live when events were missed.
-  var behind: Set<ChannelID> = []
+  /// Channels that were live when events were missed, and from where they are to be read on.
+  var behind: [ChannelID: MessagePosition] = [:]
+  /// Channels whose log of edits is followed, or was tried to be.
+  var followed: Set<ChannelID> = []
   var refreshes: [ChannelID: Task<Void, Never>] = [:]
 
   /// Over an adapter of one's own; a configured app uses `init(configuration:registry:)`.
