@@ -68,7 +68,7 @@ extension Chat {
       return (count, kinds)
     }
     // Told as part of what was missed, not once more when its push comes late.
-    if let shown = previewed[channel], messages.contains(where: { $0.id == shown }) { previewed[channel] = nil }
+    if source == .catchUp, let shown = previewed[channel], messages.contains(where: { $0.id == shown }) { previewed[channel] = nil }
     for kind in kinds { publish(kind, source) }
     settle(kinds)
     if count > 0, tellsNew { publish(.messagesBackfilled(channel, count: count), source) }
