@@ -165,7 +165,8 @@ extension Chat {
   func connectionChanged(to next: ConnectionState) {
     if next == .connected {
       if !isOnline { wentOnline() }
-    } else if isOnline {
+    } else if isOnline, next != .connecting {
+      // A link that connects was not lost: by the time its events are read it may stand already.
       isOnline = false
       epoch += 1
       noteMissed(in: nil)

@@ -16,9 +16,12 @@ extension Chat {
   private func runSync() async {
     while syncWanted, isActive, !Task.isCancelled {
       syncWanted = false
+      let epochBefore = epoch
       publish(.syncChanged(.syncing(nil)), .local)
       let isComplete = await syncOnce()
       guard !Task.isCancelled else { return }
+      // Lost and back while it ran: what was asked before proves nothing of now.
+      if !isComplete, isOnline, epoch != epochBefore { syncWanted = true }
       // Incomplete: the next connect goes on where this one stopped.
       publish(.syncChanged(isComplete && !syncWanted ? .upToDate : .idle), .local)
     }

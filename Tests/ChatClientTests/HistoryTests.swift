@@ -4,7 +4,7 @@ import UnifiedChat
 
 @testable import ChatClient
 
-@Suite("History through the cache", .serialized)
+@Suite("History through the cache", .serialized, .timeLimit(.minutes(1)))
 struct HistoryTests {
   /// Pages to one end.
   private func walk(
@@ -144,17 +144,17 @@ struct HistoryTests {
   }
 }
 
-@Suite("After a lost link", .serialized)
+@Suite("After a lost link", .serialized, .timeLimit(.minutes(1)))
 struct ReconnectTests {
   private func lose(_ bench: Bench) async {
     await bench.adapter.cutLink()
     await bench.heard.first { $0.kind == .connectionChanged(.reconnecting(attempt: 1)) }
   }
 
-  private func restore(_ bench: Bench) async {
+  private func restore(_ bench: Bench) async throws {
     let before = await bench.heard.events.count { $0.isUpToDate }
     await bench.adapter.restoreLink()
-    while await bench.heard.events.count(where: { $0.isUpToDate }) == before { await Task.yield() }
+    try await until { await bench.heard.events.count { $0.isUpToDate } > before }
   }
 
   @Test("what was missed arrives once, in order, and not as received")
@@ -164,7 +164,7 @@ struct ReconnectTests {
     await bench.heard.first { $0.isReceived("1") }
     await lose(bench)
     for number in 2...51 { await bench.adapter.write("\(number)") }
-    await restore(bench)
+    try await restore(bench)
     await bench.adapter.write("52", push: true)
     await bench.heard.first { $0.isReceived("52") }
     let received = await bench.heard.lines.filter { $0.hasPrefix("received") }
@@ -188,18 +188,18 @@ struct ReconnectTests {
     await bench.adapter.restoreLink()
     await bench.heard.first { $0.kind == .syncChanged(.idle) }
     await bench.adapter.clearJournal()
-    await lose2(bench)
-    await restore(bench)
+    try await lose2(bench)
+    try await restore(bench)
     let asked = await bench.adapter.journal.filter { $0.hasPrefix("history") }
     #expect(asked.first == "history newer 21 10")
     #expect(try await bench.chat.history(of: "c", .newest(60)).messages.count == 51)
   }
 
-  private func lose2(_ bench: Bench) async {
+  private func lose2(_ bench: Bench) async throws {
     let count = await bench.heard.events.count { $0.kind == .connectionChanged(.reconnecting(attempt: 1)) }
     await bench.adapter.cutLink()
-    while await bench.heard.events.count(where: { $0.kind == .connectionChanged(.reconnecting(attempt: 1)) }) == count {
-      await Task.yield()
+    try await until {
+      await bench.heard.events.count { $0.kind == .connectionChanged(.reconnecting(attempt: 1)) } > count
     }
   }
 
@@ -216,7 +216,7 @@ struct ReconnectTests {
     for number in 41...60 { await bench.adapter.write("\(number)", push: true) }
     await bench.heard.first { $0.isReceived("60") }
     await bench.adapter.holdHistory(false)
-    while await bench.heard.events.count(where: { $0.isUpToDate }) < 2 { await Task.yield() }
+    try await until { await bench.heard.events.count { $0.isUpToDate } == 2 }
     let page = try await bench.chat.history(of: "c", .newest(100))
     #expect(page.messages.map(\.words) == (1...60).map { "\($0)" })
     #expect(await bench.heard.lines.count { $0.hasPrefix("received") } == 21)
@@ -231,7 +231,7 @@ struct ReconnectTests {
     await bench.adapter.write("lost")
     _ = try await bench.chat.send(.text("own"), to: "c")
     await lose(bench)
-    await restore(bench)
+    try await restore(bench)
     #expect(try await bench.chat.history(of: "c", .newest(10)).messages.map(\.words) == ["1", "lost", "own"])
   }
 
@@ -241,7 +241,7 @@ struct ReconnectTests {
       for number in 1...5 { await adapter.write("\(number)") }
     }
     let page = try await bench.chat.history(of: "c", .newest(5))
-    while await bench.adapter.changeTokens == 0 { await Task.yield() }
+    try await until { await bench.adapter.changeTokens > 0 }
     await lose(bench)
     for time in 1...3 {
       var edited = page.messages[1]
@@ -252,7 +252,7 @@ struct ReconnectTests {
     var gone = page.messages[3]
     gone.content = .recalled(by: "bob", at: nil)
     await bench.adapter.replace(gone)
-    await restore(bench)
+    try await restore(bench)
     let lines = await bench.heard.lines
     #expect(lines == ["updated two 3", "recalled"])
     #expect(try await bench.chat.history(of: "c", .newest(5)).messages.map(\.words) == ["1", "two 3", "3", "recalled", "5"])
@@ -264,7 +264,7 @@ struct ReconnectTests {
     await lose(bench)
     await bench.adapter.removeChannel("d")
     await bench.adapter.addChannel("e")
-    await restore(bench)
+    try await restore(bench)
     let told = await bench.heard.events.compactMap { event -> String? in
       guard event.source == .catchUp else { return nil }
       switch event.kind {
@@ -284,7 +284,7 @@ struct ReconnectTests {
     await lose(bench)
     try await bench.chat.markRead("c", upTo: MessagePosition(sequence: 1))
     try await bench.chat.markRead("c", upTo: MessagePosition(sequence: 2))
-    await restore(bench)
+    try await restore(bench)
     #expect(await bench.adapter.journal.filter { $0.hasPrefix("markRead") } == ["markRead 2"])
   }
 
@@ -292,11 +292,32 @@ struct ReconnectTests {
   func silence() async throws {
     let bench = try await Bench()
     await bench.chat.disconnect()
-    while await bench.heard.events.last?.kind != .connectionChanged(.disconnected(.requested)) { await Task.yield() }
+    try await until { await bench.heard.events.last?.kind == .connectionChanged(.disconnected(.requested)) }
     let count = await bench.heard.events.count
     await bench.adapter.write("late", push: true)
     await bench.adapter.publish(.typingStarted("c", "bob"))
     for _ in 1...100 { await Task.yield() }
     #expect(await bench.heard.events.count == count)
+  }
+}
+
+@Suite("A connect whose events are read late", .serialized, .timeLimit(.minutes(1)))
+struct LateEventTests {
+  @Test("is up to date, however late its own events come", arguments: [
+    [ConnectionState.connecting, .connected],
+    [.reconnecting(attempt: 1), .connected],
+    [.refused(.protocolRefused), .connecting, .connected],
+  ])
+  func late(_ states: [ConnectionState]) async throws {
+    let bench = try await Bench(connects: false)
+    await bench.adapter.holdChannels(true)
+    _ = try await bench.chat.connect(as: "alice", credential: .none)
+    // As if the pump had not read them before `connect` returned.
+    for state in states { await bench.chat.connectionChanged(to: state) }
+    await bench.adapter.holdChannels(false)
+    await bench.heard.first { $0.isUpToDate }
+    #expect(await bench.chat.isOnline)
+    await bench.adapter.write("1", push: true)
+    await bench.heard.first { $0.isReceived("1") }
   }
 }

@@ -4,8 +4,8 @@ import UnifiedChat
 actor Recorder {
   private(set) var events: [ChatEvent] = []
   private var task: Task<Void, Never>?
-  private var waiting: [(ChatEvent) -> Bool] = []
-  private var continuations: [CheckedContinuation<Void, Never>] = []
+  private var waiting: [Int: (matches: (ChatEvent) -> Bool, continuation: CheckedContinuation<Void, Never>)] = [:]
+  private var lastWaiter = 0
 
   init(_ stream: ChatEventStream) async {
     task = Task { [weak self] in for await event in stream { await self?.add(event) } }
@@ -13,20 +13,25 @@ actor Recorder {
 
   private func add(_ event: ChatEvent) {
     events.append(event)
-    for place in waiting.indices.reversed() where waiting[place](event) {
-      waiting.remove(at: place)
-      continuations.remove(at: place).resume()
+    for (number, waiter) in waiting where waiter.matches(event) {
+      waiting[number] = nil
+      waiter.continuation.resume()
     }
   }
 
-  /// Returns at once when such an event came already.
+  /// Returns at once when such an event came already, and without one when the test's time is up.
   func first(where matches: @escaping @Sendable (ChatEvent) -> Bool) async {
-    if events.contains(where: matches) { return }
-    await withCheckedContinuation { continuation in
-      waiting.append(matches)
-      continuations.append(continuation)
+    if events.contains(where: matches) || Task.isCancelled { return }
+    lastWaiter += 1
+    let number = lastWaiter
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { waiting[number] = (matches, $0) }
+    } onCancel: {
+      Task { await self.giveUp(number) }
     }
   }
+
+  private func giveUp(_ number: Int) { waiting.removeValue(forKey: number)?.continuation.resume() }
 
   /// The names of the events about messages, with the text.
   var lines: [String] {
@@ -46,6 +51,14 @@ actor Recorder {
   }
 
   deinit { task?.cancel() }
+}
+
+/// Lets the others run until `condition` holds, or the test's time is up.
+func until(_ condition: () async -> Bool) async throws {
+  while await !condition() {
+    try Task.checkCancellation()
+    await Task.yield()
+  }
 }
 
 extension Message {

@@ -35,6 +35,7 @@ actor ScriptedAdapter: ChatAdapter {
   private var steps: [ChannelID: [SendStep]] = [:]
   private var historyErrors: [ChatError?] = []
   private var historyHeld = false
+  private var channelsHeld = false
   private var holders: [CheckedContinuation<Void, Never>] = []
   private var pageLimit = 100
   private var number: Int64 = 0
@@ -62,6 +63,11 @@ actor ScriptedAdapter: ChatAdapter {
     if !isHeld { release() }
   }
 
+  func holdChannels(_ isHeld: Bool) {
+    channelsHeld = isHeld
+    if !isHeld { release() }
+  }
+
   func addChannel(_ id: ChannelID, kind: ChannelKind = .group) {
     channels[id] = Channel(id: id, kind: kind, name: id.rawValue, myRole: .member, myState: .joined)
   }
@@ -72,6 +78,15 @@ actor ScriptedAdapter: ChatAdapter {
     let waiting = holders
     holders = []
     for holder in waiting { holder.resume() }
+  }
+
+  private func hold() async {
+    if Task.isCancelled { return }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { holders.append($0) }
+    } onCancel: {
+      Task { await self.release() }
+    }
   }
 
   /// Stores a message of somebody else, and pushes it if asked.
@@ -155,6 +170,7 @@ actor ScriptedAdapter: ChatAdapter {
 
   func channels(_ query: ChannelQuery, page: PageToken?) async throws(ChatError) -> Page<Channel> {
     try live(.listChannels)
+    if channelsHeld { await hold() }
     journal.append("channels")
     return Page(
       items: channels.values.sorted { $0.id < $1.id }.map { channel in
@@ -194,13 +210,13 @@ actor ScriptedAdapter: ChatAdapter {
       let committed = commit(message)
       hub.publish(ChatEvent(.messageReceived(committed), source: .echo))
       hub.publish(ChatEvent(.messageReceived(committed), source: .echo))
-      await withCheckedContinuation { holders.append($0) }
+      await hold()
       return committed
     case .echoOnly:
       hub.publish(ChatEvent(.messageReceived(commit(message)), source: .echo))
       throw ChatError(.timeout, operation: .send)
     case .hold:
-      await withCheckedContinuation { holders.append($0) }
+      await hold()
       try live(.send)
       return commit(message)
     }
@@ -232,7 +248,7 @@ actor ScriptedAdapter: ChatAdapter {
 
   func history(of channel: ChannelID, _ query: HistoryQuery) async throws(ChatError) -> MessagePage {
     try live(.history)
-    if historyHeld { await withCheckedContinuation { holders.append($0) } }
+    if historyHeld { await hold() }
     let anchor: MessagePosition
     switch query.anchor {
     case .newest: anchor = MessagePosition(sequence: .max)

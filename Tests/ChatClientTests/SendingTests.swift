@@ -49,7 +49,7 @@ private let refused = ChatError(.permission(), operation: .send)
 private let busy = ChatError(.rateLimited(retryAfter: .seconds(7)), operation: .send)
 private let failing = ChatError(.server, operation: .send, retry: .now)
 
-@Suite("Sending", .serialized)
+@Suite("Sending", .serialized, .timeLimit(.minutes(1)))
 struct SendingTests {
   @Test("an answer that is lost after the commit leaves one message")
   func lostAnswer() async throws {
@@ -194,7 +194,7 @@ struct SendingTests {
     await bench.adapter.script([.hold])
     let flying = try await bench.chat.enqueue(.text("flying"), to: "c")
     let waiting = try await bench.chat.enqueue(.text("waiting"), to: "c")
-    while await bench.adapter.journal.isEmpty { await Task.yield() }
+    try await until { await !bench.adapter.journal.isEmpty }
     #expect(try await bench.chat.cancel(try #require(waiting.localID)))
     #expect(try await !bench.chat.cancel(try #require(flying.localID)))
     await bench.adapter.release()
@@ -289,7 +289,7 @@ struct SendingTests {
     let bench = try await Bench()
     await bench.adapter.script([.hold])
     let sending = Task { try await bench.chat.send(.text("tracked"), to: "c") }
-    while await bench.adapter.journal.isEmpty { await Task.yield() }
+    try await until { await !bench.adapter.journal.isEmpty }
     sending.cancel()
     let error = await #expect(throws: ChatError.self) { try await sending.value }
     #expect(error?.kind == .cancelled)

@@ -2,7 +2,7 @@ import ChatClient
 import Testing
 import UnifiedChat
 
-@Suite("A chat over the ideal service")
+@Suite("A chat over the ideal service", .timeLimit(.minutes(1)))
 struct SpineTests {
   @Test("connects, creates, sends, receives and reads")
   func spine() async throws {
