@@ -3,7 +3,7 @@ import ChatTransport
 import Synchronization
 import Testing
 
-@Suite("The HTTP client", .timeLimit(.minutes(1)))
+@Suite("The HTTP client", .timeLimit(.minutes(5)))
 struct HTTPClientTests {
   let client = CurlHTTPClient()
 

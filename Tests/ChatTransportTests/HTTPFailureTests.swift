@@ -72,7 +72,7 @@ struct HTTPFailureCase: Sendable, CustomTestStringConvertible {
   ]
 }
 
-@Suite("The HTTP client in trouble", .timeLimit(.minutes(1)))
+@Suite("The HTTP client in trouble", .timeLimit(.minutes(5)))
 struct HTTPFailureTests {
   let client = CurlHTTPClient()
 

@@ -40,13 +40,13 @@ struct RedactionTests {
   }
 }
 
-@Suite("The log", .timeLimit(.minutes(1)))
+@Suite("The log", .timeLimit(.minutes(5)))
 struct RedactingLogTests {
   private final class Lines: Sendable {
     private let lines = Mutex<[String]>([])
     var all: [String] { lines.withLock { $0 } }
     func log(_ detail: RedactingLog.Detail) -> RedactingLog {
-      RedactingLog(detail: detail, clock: { .zero }) { line in self.lines.withLock { $0.append(line) } }
+      RedactingLog(detail: detail, clock: { .zero }, write: { line in self.lines.withLock { $0.append(line) } })
     }
   }
 

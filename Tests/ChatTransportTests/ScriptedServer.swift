@@ -75,7 +75,7 @@ private final class Counter: Sendable {
 
 /// One connection of a `ScriptedServer`, used by its script alone.
 final class Connection {
-  static let patience = 10
+  static let patience = 50
 
   let number: Int
   private var descriptor: Int32

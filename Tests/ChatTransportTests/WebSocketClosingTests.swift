@@ -114,7 +114,7 @@ struct EndingCase: Sendable, CustomTestStringConvertible {
   ]
 }
 
-@Suite("The end of a WebSocket", .timeLimit(.minutes(1)))
+@Suite("The end of a WebSocket", .timeLimit(.minutes(5)))
 struct WebSocketClosingTests {
   let client = LWSWebSocketClient()
 

@@ -21,9 +21,12 @@ extension Connection {
   /// - Parameters:
   ///   - fields: more lines, each with CR LF.
   ///   - rest: what follows the head in the same packet.
-  @discardableResult
-  func acceptUpgrade(fields: String = "", key wrongKey: String? = nil, rest: [UInt8] = []) -> String? {
-    guard let head = readHead() else { return nil }
+  ///   - seeing: gets the request before it is answered.
+  func acceptUpgrade(
+    fields: String = "", key wrongKey: String? = nil, rest: [UInt8] = [], seeing: (String) -> Void = { _ in }
+  ) {
+    guard let head = readHead() else { return }
+    seeing(head)
     let key = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("sec-websocket-key: ") }?.dropFirst(19)
     let accept = Digest.sha1(Array(((key ?? "") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))
     let answer = """
@@ -35,7 +38,6 @@ extension Connection {
 
       """
     write(Array(answer.utf8) + rest)
-    return head
   }
 
   static func bytes(of frame: Frame, reserved: UInt8 = 0, mask: [UInt8]? = nil) -> [UInt8] {

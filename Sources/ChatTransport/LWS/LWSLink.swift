@@ -89,7 +89,7 @@
         shared.outbox.append(Outgoing(ticket: 0, content: .close(code, reason), continuation: nil))
         return end(&shared, WebSocketClose(code: code, reason: reason))
       }
-      receivers.forEach { $0.resume(returning: .failure(WebSocketClose(code: code, reason: reason))) }
+      for receiver in receivers { receiver.resume(returning: .failure(WebSocketClose(code: code, reason: reason))) }
       engine.post(.close(self))
     }
 
@@ -233,7 +233,7 @@
         defer { shared.pongWaiters = [] }
         return shared.pongWaiters
       }
-      waiters.forEach { $0.continuation.resume(returning: .success(())) }
+      for waiter in waiters { waiter.continuation.resume(returning: .success(())) }
     }
 
     var hasEnded: Bool { shared.withLock { $0.end != nil } }
@@ -241,7 +241,7 @@
     /// No message comes any more; what came is still read.
     func endReceiving(_ close: WebSocketClose) {
       let receivers = shared.withLock { end(&$0, close) }
-      receivers.forEach { $0.resume(returning: .failure(close)) }
+      for receiver in receivers { receiver.resume(returning: .failure(close)) }
     }
 
     /// The peer broke a rule: a close frame goes out before anything else, and nothing after it.
@@ -267,8 +267,8 @@
         let begun = shared.pongWaiters.map(\.continuation) + (shared.inFlight.map { [$0.continuation] } ?? [])
         return (begun, shared.outbox.compactMap(\.continuation))
       }
-      begun.forEach { $0.resume(returning: .failure(error(.closed, nothingSent: false))) }
-      waiting.forEach { $0.resume(returning: .failure(error(.closed, nothingSent: true))) }
+      for sending in begun { sending.resume(returning: .failure(error(.closed, nothingSent: false))) }
+      for sending in waiting { sending.resume(returning: .failure(error(.closed, nothingSent: true))) }
     }
 
     private func end(_ shared: inout Shared, _ close: WebSocketClose) -> [Receiving] {
