@@ -37,6 +37,10 @@ public actor EmulatorHost {
   var changes: UInt64 = 0
   var isPaused = false
   var refusesConnections = false
+  /// Sends the emulated server's own requests.
+  var caller: (any HTTPClient)?
+  /// Known from the start, so that no input has to ask.
+  let machineCalls: Bool
   /// The port that serves this host, where one does.
   weak var server: SocketServer?
 
@@ -61,7 +65,9 @@ public actor EmulatorHost {
     vendor = factory.vendor
     self.factory = factory
     self.options = options
-    machine = try factory.make(options)
+    let made = try factory.make(options)
+    machine = made
+    machineCalls = made is any CallingEmulator
     random = EmulatorRandom(seed: options.seed)
     faults = FaultTable(seed: options.seed)
     self.journal = Journal(journal)
@@ -242,6 +248,7 @@ public actor EmulatorHost {
   /// What the machine does about one input.
   func react(to input: EmulatorInput) -> [EmulatorOutput] {
     changes &+= 1
+    defer { if machineCalls { startCalls() } }
     return withContext { machine, context in machine.handle(input, context: &context) }
   }
 
