@@ -27,9 +27,17 @@ final class Machine {
   }
 
   private var response: HTTPResponse?
+  var lastResponse: HTTPResponse? { response }
 
-  func feed(_ input: EmulatorInput) {
-    for output in emulator.handle(input, context: &context) {
+  func feed(_ input: EmulatorInput) { take(emulator.handle(input, context: &context)) }
+
+  /// What the other server said to a call of the emulated one.
+  func answer(_ call: EmulatorCall, _ response: HTTPResponse?) {
+    take(emulator.handleAnswer(to: call.id, response, context: &context))
+  }
+
+  private func take(_ outputs: [EmulatorOutput]) {
+    for output in outputs {
       switch output {
       case .respond(_, let answer): response = answer
       case .accept(let id, _): inbox[id] = []

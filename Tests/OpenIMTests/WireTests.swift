@@ -142,6 +142,20 @@ struct OpenIMBodyTests {
     #expect(Base64.encode(try OpenIMBody.push.encode(again)) == base64)
   }
 
+  @Test("what Google's own library wrote is read to the same, and written to the same bytes")
+  func samples() throws {
+    let file = Recording.folder.appending(path: "protobuf-samples.json")
+    let samples = try #require(try JSONValue(parsing: Array(Data(contentsOf: file))).array)
+    #expect(Set(samples.compactMap { $0["message"]?.string }) == Set(OpenIMBody.allCases.map(\.rawValue)))
+    for sample in samples {
+      let body = try #require(sample["message"]?.string.flatMap { OpenIMBody(rawValue: $0) })
+      let json = try #require(sample["json"])
+      let bytes = try #require(sample["bytes"]?.string)
+      #expect(Base64.encode(try body.encode(json)) == bytes, "\(body.rawValue)")
+      #expect(try body.decode(try #require(Base64.decode(bytes))) == json, "\(body.rawValue)")
+    }
+  }
+
   @Test("the table in the program is the one in Schemas")
   func table() throws {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -12,7 +12,10 @@ extension OpenIMAdapter {
     case .group: throw .unsupported(.channelGroupDistinct, operation: .createChannel)
     case .open: throw .unsupported(.channelOpen, operation: .createChannel)
     case .temporary: throw .unsupported(.channelTemporary, operation: .createChannel)
-    case .service, .unknown: throw .unsupported(.channelService, operation: .createChannel)
+    case .service:
+      throw ChatError(.permission(), operation: .createChannel, detail: "the service makes these by speaking")
+    case .unknown(let kind):
+      throw ChatError(.invalidArgument(field: "kind"), operation: .createChannel, detail: "no kind \(kind)")
     }
   }
 
@@ -76,6 +79,10 @@ extension OpenIMAdapter {
       conversation["conversationType"] = .int(OpenIMSessionType.group)
       conversation["groupID"] = .string(group)
       conversation["userID"] = ""
+    } else if let account = OpenIMConversationID.account(in: id.rawValue, of: me.rawValue) {
+      conversation["conversationType"] = .int(OpenIMSessionType.service)
+      conversation["userID"] = .string(account)
+      conversation["groupID"] = ""
     } else {
       conversation["conversationType"] = .int(OpenIMSessionType.single)
       conversation["userID"] = .string(try peer(of: id, operation).rawValue)
@@ -96,9 +103,10 @@ extension OpenIMAdapter {
 
   func group(_ id: ChannelID, _ operation: ChatError.Operation) throws(ChatError) -> String {
     guard let group = OpenIMConversationID.groupID(of: id.rawValue) else {
-      guard OpenIMConversationID.peer(in: id.rawValue, of: try me(operation).rawValue) == nil else {
-        throw ChatError(.permission(), operation: operation, detail: "a single chat keeps its two members")
-      }
+      let me = try me(operation).rawValue
+      guard OpenIMConversationID.peer(in: id.rawValue, of: me) == nil,
+        OpenIMConversationID.account(in: id.rawValue, of: me) == nil
+      else { throw ChatError(.permission(), operation: operation, detail: "this channel keeps its members") }
       throw ChatError(.notFound, operation: operation, detail: "no channel \(id)")
     }
     return group
@@ -108,7 +116,9 @@ extension OpenIMAdapter {
 
   public func channel(_ id: ChannelID) async throws(ChatError) -> Channel {
     let me = try me(.fetchChannel)
-    guard let group = OpenIMConversationID.groupID(of: id.rawValue) else { return try await single(id) }
+    guard let group = OpenIMConversationID.groupID(of: id.rawValue) else {
+      return OpenIMConversationID.isService(id.rawValue) ? try await service(id) : try await single(id)
+    }
     let data = try await call("/group/get_groups_info", ["groupIDs": [.string(group)]], for: .fetchChannel)
     guard let json = data["groupInfos"]?[0], json["status"]?.int != 2,
       var channel = OpenIMMapping.channel(group: json)
@@ -122,7 +132,25 @@ extension OpenIMAdapter {
     channel.myRole = OpenIMMapping.role(member["roleLevel"]?.int)
     channel.myState = .joined
     channel.unread = .exact(0)
-    if let drawn = try await drawn([id]).first { Self.complete(&channel, with: drawn) }
+    if let drawn = try await drawn([id]).first { complete(&channel, with: drawn) }
+    return channel
+  }
+
+  /// What an account of the service has said to this user.
+  private func service(_ id: ChannelID) async throws(ChatError) -> Channel {
+    let me = try me(.fetchChannel)
+    guard let account = OpenIMConversationID.account(in: id.rawValue, of: me.rawValue),
+      let drawn = try await drawn([id]).first
+    else { throw ChatError(.notFound, operation: .fetchChannel, detail: "no channel \(id)") }
+    var channel = Self.serviceChannel(id, account: UserID(account))
+    complete(&channel, with: drawn)
+    return channel
+  }
+
+  static func serviceChannel(_ id: ChannelID, account: UserID) -> Channel {
+    var channel = Channel(id: id, kind: .service, peer: account)
+    channel.myRole = .member
+    channel.myState = .joined
     return channel
   }
 
@@ -134,7 +162,7 @@ extension OpenIMAdapter {
     channel.myRole = .member
     channel.myState = .joined
     channel.unread = .exact(0)
-    if let drawn = try await drawn([id]).first { Self.complete(&channel, with: drawn) } else {
+    if let drawn = try await drawn([id]).first { complete(&channel, with: drawn) } else {
       guard try await users([peer]).first != nil else {
         throw ChatError(.notFound, operation: .fetchChannel, detail: "no channel \(id)")
       }
@@ -158,11 +186,12 @@ extension OpenIMAdapter {
     return found
   }
 
-  private static func complete(_ channel: inout Channel, with drawn: JSONValue) {
-    let conversation = drawn["conversation"] ?? .null
-    channel.isPinned = conversation["isPinned"]?.bool ?? false
-    channel.notificationLevel = (conversation["recvMsgOpt"]?.int ?? 0) == 0 ? .all : NotificationLevel.none
+  private func complete(_ channel: inout Channel, with drawn: JSONValue) {
     let (newest, read) = (drawn["maxSeq"]?.int ?? 0, drawn["readSeq"]?.int ?? 0)
+    Self.apply(record: drawn["conversation"] ?? .null, newest: newest, to: &channel)
+    if (channel.unreadMentions.number ?? 0) > 0 { mentioned.insert(channel.id) } else { mentioned.remove(channel.id) }
+    if channel.kind == .service { channel.name = drawn["user"]?["nickname"]?.nonEmptyString }
+    if channel.kind == .service { channel.coverURL = drawn["user"]?["faceURL"]?.nonEmptyString }
     channel.unread = .exact(Int(clamping: max(0, newest - read)))
     channel.myReadPosition = read > 0 ? MessagePosition(sequence: read) : nil
     if let last = drawn["lastMsg"], !last.isNull {
@@ -174,7 +203,7 @@ extension OpenIMAdapter {
     let all = try await everyChannel().filter { channel in
       (query.kinds?.contains(channel.kind) ?? true)
         && (query.nameContains.map { channel.name?.contains($0) == true } ?? true)
-        && (!query.unreadOnly || (channel.unread.number ?? 0) > 0)
+        && (!query.unreadOnly || (channel.unread.number ?? 0) > 0) && (query.includesHidden || !channel.isHidden)
     }
     var matching: [Channel] = []
     for channel in all {
@@ -201,9 +230,11 @@ extension OpenIMAdapter {
     }
     var singles: [Channel] = []
     for json in data["conversations"]?.array ?? [] {
-      guard json["conversationType"]?.int == OpenIMSessionType.single, let id = json["conversationID"]?.string,
-        let peer = json["userID"]?.string
-      else { continue }
+      guard let id = json["conversationID"]?.string, let peer = json["userID"]?.string else { continue }
+      if json["conversationType"]?.int == OpenIMSessionType.service {
+        singles.append(Self.serviceChannel(ChannelID(id), account: UserID(peer)))
+      }
+      guard json["conversationType"]?.int == OpenIMSessionType.single else { continue }
       var channel = Channel(id: ChannelID(id), kind: .direct, memberCount: 2, peer: UserID(peer))
       channel.isDistinct = true
       channel.myRole = .member
@@ -216,7 +247,7 @@ extension OpenIMAdapter {
       if let id = json["conversation"]?["conversationID"]?.string { drawn[ChannelID(id)] = json }
     }
     for index in channels.indices {
-      if let json = drawn[channels[index].id] { Self.complete(&channels[index], with: json) }
+      if let json = drawn[channels[index].id] { complete(&channels[index], with: json) }
     }
     return channels
   }
@@ -237,7 +268,9 @@ extension OpenIMAdapter {
 
   private func memberIDs(of id: ChannelID) async throws(ChatError) -> Set<UserID> {
     guard let group = OpenIMConversationID.groupID(of: id.rawValue) else {
-      return [try me(.listChannels), try peer(of: id, .listChannels)]
+      let me = try me(.listChannels)
+      if OpenIMConversationID.isService(id.rawValue) { return [me] }
+      return [me, try peer(of: id, .listChannels)]
     }
     let data = try await call("/group/get_group_member_user_id", ["groupID": .string(group)], for: .listChannels)
     return Set((data["userIDs"]?.array ?? []).compactMap(\.string).map { UserID($0) })
@@ -318,6 +351,7 @@ extension OpenIMAdapter {
         "userID": .string(me.rawValue), "conversationID": .string(id.rawValue), "hasReadSeq": .int(seq),
         "seqs": [],
       ], for: .markRead)
+    try await settleMention(in: id, readUpTo: seq)
   }
 
   public func setTyping(_ isTyping: Bool, in id: ChannelID) async throws(ChatError) {

@@ -27,7 +27,9 @@ extension OpenIMAdapter {
     let last = newest[channel]
     if let last, data.seq <= last { return false }
     newest[channel] = data.seq
-    if !isNotice, let last, last > 0, data.seq > last + 1 { tell(.missedEvents(in: [channel]), .local) }
+    if let last, last > 0, data.seq > last + 1 {
+      tell(.missedEvents(in: isNotice ? channels(besideNotices: channel) : [channel]), .local)
+    }
     return true
   }
 
@@ -42,16 +44,21 @@ extension OpenIMAdapter {
       }
     }
     guard let message = data.message(in: channel.rawValue) else { return }
-    if let sender = message.sender { endTyping(OpenIMTypist(channel: channel, user: sender)) }
-    if newest[channel] == data.seq, data.seq == 1, !isMine, data.sessionType == OpenIMSessionType.single {
-      tellFirst(of: channel, data)
+    if !isMine, let me = userID, message.mentions.everyone || message.mentions.users.contains(me) {
+      mentioned.insert(channel)
     }
+    if let sender = message.sender { endTyping(OpenIMTypist(channel: channel, user: sender)) }
+    let isPrivate = data.sessionType == OpenIMSessionType.single || data.sessionType == OpenIMSessionType.service
+    if newest[channel] == data.seq, data.seq == 1, !isMine, isPrivate { tellFirst(of: channel, data) }
     tell(.messageReceived(message), isMine ? .echo : .live)
     if !isMine, data.seq > 0, data.option("unreadCount") { tellUnread(channel) }
   }
 
   /// A single chat that somebody else has begun.
   private func tellFirst(of id: ChannelID, _ data: OpenIMMessageData) {
+    guard data.sessionType == OpenIMSessionType.single else {
+      return tell(.channelJoined(Self.serviceChannel(id, account: UserID(data.sendID))))
+    }
     var channel = Channel(id: id, kind: .direct, memberCount: 2, peer: UserID(data.sendID))
     channel.isDistinct = true
     channel.myRole = .member
@@ -101,6 +108,7 @@ extension OpenIMAdapter {
         if let id = id.string { await changed(ChannelID(id), nil) }
       }
     default:
+      if handleContact(data.contentType, detail) { return }
       guard let group = detail["group"], let id = group["groupID"]?.string else { return }
       await groupNotice(data.contentType, detail, ChannelID(OpenIMConversationID.group(id)), isOwn: isOwn)
     }

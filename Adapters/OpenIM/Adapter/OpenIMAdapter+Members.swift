@@ -3,13 +3,17 @@ import OpenIMWire
 import UnifiedChat
 
 extension OpenIMAdapter {
-  /// A group may want an application, which this adapter does not make.
+  /// A group that wants an application is asked by `requestToJoin`.
+  /// - Throws: `.permission` for such a group, before anything is asked of its owner.
   public func join(_ id: ChannelID) async throws(ChatError) -> Channel {
     let me = try me(.join)
     let group = try group(id, .join)
     let known = try await call("/group/get_groups_info", ["groupIDs": [.string(group)]], for: .join)
-    guard known["groupInfos"]?[0] != nil else {
+    guard let info = known["groupInfos"]?[0] else {
       throw ChatError(.notFound, operation: .join, detail: "no channel \(id)")
+    }
+    guard info["needVerification"]?.int == OpenIMJoinRule.free.rawValue else {
+      throw ChatError(.permission(), operation: .join, detail: "this group wants an application")
     }
     try await call(
       "/group/join_group",

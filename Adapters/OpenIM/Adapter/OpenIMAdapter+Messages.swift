@@ -22,6 +22,8 @@ extension OpenIMAdapter {
     if let group = OpenIMConversationID.groupID(of: channel.rawValue) {
       data.sessionType = OpenIMSessionType.group
       data.groupID = group
+    } else if OpenIMConversationID.isService(channel.rawValue) {
+      throw ChatError(.permission(), operation: operation, detail: "the service alone writes there")
     } else {
       data.sessionType = OpenIMSessionType.single
       data.recvID = try peer(of: channel, operation).rawValue
@@ -177,16 +179,18 @@ extension OpenIMAdapter {
   }
 
   /// Also tells a foreign channel from an empty one.
-  private func bounds(of channel: ChannelID) async throws(ChatError) -> Bounds {
-    let me = try me(.history)
-    let data = try await live(.history).request(
+  func bounds(
+    of channel: ChannelID, _ operation: ChatError.Operation = .history
+  ) async throws(ChatError) -> Bounds {
+    let me = try me(operation)
+    let data = try await live(operation).request(
       .readAndMaxSequences, ["userID": .string(me.rawValue), "conversationIDs": [.string(channel.rawValue)]],
-      for: .history)
+      for: operation)
     guard let entry = data["seqs"]?[channel.rawValue] else {
       // No conversation of this user's: the channel's own answer says why, or it is one where nothing was said.
       do { _ = try await self.channel(channel) } catch {
         var error = error
-        error.operation = .history
+        error.operation = operation
         throw error
       }
       return Bounds(oldest: 1, newest: 0)
@@ -340,12 +344,19 @@ extension OpenIMAdapter {
     let uploader = OpenIMUploader(rest: rest) { (path, body) async throws(ChatError) in
       try await self.call(path, body, for: .upload)
     }
-    uploaded.url = try await uploader.upload(
-      bytes, name: "\(owner)/msg_file_\(trace.next())/\(file)", mimeType: attachment.mimeType ?? "",
-      cause: "msg-file", progress: progress)
+    let digest = uploaded.sha256 ?? ""
+    let target = OpenIMUploader.Target(
+      name: "\(owner)/msg_file_\(trace.next())/\(file)", mimeType: attachment.mimeType ?? "", cause: "msg-file")
+    let broken = brokenUploads.removeValue(forKey: digest)
+    uploaded.url = try await uploader.upload(bytes, to: target, after: broken, progress) { broken in
+      await self.keep(broken, of: digest)
+    }
     uploaded.source = nil
     return uploaded
   }
+
+  /// The same file asked for again goes on where it broke off, as long as the app runs.
+  private func keep(_ broken: OpenIMUploader.Broken, of digest: String) { brokenUploads[digest] = broken }
 
   private static func bytes(of attachment: Attachment) throws(ChatError) -> [UInt8] {
     switch attachment.source {

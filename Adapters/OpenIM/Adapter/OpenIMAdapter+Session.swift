@@ -20,6 +20,7 @@ extension OpenIMAdapter {
     userID = user
     newest = [:]
     read = [:]
+    mentioned = []
     move(to: .connecting)
     let generation = generation
     let task = Task { await self.open(user, credential, generation) }

@@ -42,6 +42,12 @@ public actor OpenIMAdapter: ChatAdapter {
   var sends: [ClientMessageID: OpenIMWaiter<Result<OpenIMMessageData, ChatError>>] = [:]
   var typists: [OpenIMTypist: Task<Void, Never>] = [:]
   var watched: Set<UserID> = []
+  /// Groups whose record says that this user was mentioned.
+  var mentioned: Set<ChannelID> = []
+  var contactStreams: [UInt64: AsyncStream<OpenIMContactEvent>.Continuation] = [:]
+  var lastContactStream: UInt64 = 0
+  /// Uploads that broke off, by the hash of their file.
+  var brokenUploads: [String: OpenIMUploader.Broken] = [:]
 
   public init(
     profile: Profile, environment: AdapterEnvironment, transports: Transports

@@ -301,7 +301,7 @@ public actor OpenIMDestination: ChatDestination {
       try await admin.call(path, body, for: .upload)
     }
     attachment.url = try await uploader.upload(
-      bytes, name: name, mimeType: attachment.mimeType ?? "", cause: "msg-file", progress: nil)
+      bytes, to: OpenIMUploader.Target(name: name, mimeType: attachment.mimeType ?? "", cause: "msg-file"), nil)
     attachment.source = nil
     return attachment
   }

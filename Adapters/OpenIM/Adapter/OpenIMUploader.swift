@@ -29,34 +29,81 @@ struct OpenIMUploader: Sendable {
     return safe.isEmpty || safe == "." || safe == ".." ? "file" : safe
   }
 
+  /// Where a file goes, and as what.
+  struct Target: Sendable {
+    var name: String
+    var mimeType: String
+    var cause: String
+  }
+
+  /// An upload that ended before its last part: the server keeps what has arrived until it forgets the upload.
+  struct Broken: Sendable {
+    var id: String
+    var target: Target
+    var partSize: Int
+    var finished: Int
+  }
+
   /// The URL under which `bytes` can be read. An empty file is refused by the vendor.
+  ///
+  /// - Parameter broken: an earlier try of the same bytes, whose parts are not sent again; when the server does not
+  ///   know it any more, all are.
   func upload(
-    _ bytes: [UInt8], name: String, mimeType: String, cause: String,
-    progress: (@Sendable (_ sent: Int64, _ total: Int64) -> Void)?
+    _ bytes: [UInt8], to target: Target, after broken: Broken? = nil,
+    _ progress: (@Sendable (_ sent: Int64, _ total: Int64) -> Void)?,
+    onBreak: @Sendable (Broken) async -> Void = { _ in }
   ) async throws(ChatError) -> String {
     guard !bytes.isEmpty else {
       throw ChatError(.invalidArgument(field: "attachment"), operation: .upload, detail: "the store takes no empty file")
     }
+    if let broken {
+      do { return try await finish(broken, bytes, .null, progress, onBreak) } catch {
+        guard error.vendor?.code == "1701" || error.kind == .invalidArgument(field: "upload") else { throw error }
+      }
+    }
+    return try await start(bytes, target, progress, onBreak)
+  }
+
+  private func start(
+    _ bytes: [UInt8], _ target: Target, _ progress: (@Sendable (Int64, Int64) -> Void)?,
+    _ onBreak: @Sendable (Broken) async -> Void
+  ) async throws(ChatError) -> String {
     let partSize = try await partSize(for: bytes.count)
     let digests = OpenIMUpload.partDigests(of: bytes, partSize: partSize)
     let data = try await call(
       "/object/initiate_multipart_upload",
       [
         "hash": .string(OpenIMUpload.hash(ofParts: digests)), "size": JSONValue(bytes.count),
-        "partSize": JSONValue(partSize), "maxParts": JSONValue(min(20, digests.count)), "cause": .string(cause),
-        "name": .string(name), "contentType": .string(mimeType),
+        "partSize": JSONValue(partSize), "maxParts": JSONValue(min(20, digests.count)),
+        "cause": .string(target.cause), "name": .string(target.name), "contentType": .string(target.mimeType),
       ])
     guard let upload = data["upload"], let id = upload["uploadID"]?.string else {
       guard let url = data["url"]?.nonEmptyString else { throw Self.unexpected }
       progress?(Int64(bytes.count), Int64(bytes.count))
       return url
     }
-    try await putParts(bytes, partSize: partSize, count: digests.count, id: id, upload["sign"] ?? .null, progress)
+    let begun = Broken(id: id, target: target, partSize: partSize, finished: 0)
+    return try await finish(begun, bytes, upload["sign"] ?? .null, progress, onBreak)
+  }
+
+  private func finish(
+    _ begun: Broken, _ bytes: [UInt8], _ sign: JSONValue, _ progress: (@Sendable (Int64, Int64) -> Void)?,
+    _ onBreak: @Sendable (Broken) async -> Void
+  ) async throws(ChatError) -> String {
+    let digests = OpenIMUpload.partDigests(of: bytes, partSize: begun.partSize)
+    var state = begun
+    do {
+      try await putParts(bytes, count: digests.count, &state, sign, progress)
+    } catch {
+      if error.vendor?.code != "1701" { await onBreak(state) }
+      throw error
+    }
     let done = try await call(
       "/object/complete_multipart_upload",
       [
-        "uploadID": .string(id), "parts": .array(digests.map { .string($0) }), "name": .string(name),
-        "contentType": .string(mimeType), "cause": .string(cause),
+        "uploadID": .string(state.id), "parts": .array(digests.map { .string($0) }),
+        "name": .string(state.target.name), "contentType": .string(state.target.mimeType),
+        "cause": .string(state.target.cause),
       ])
     guard let url = done["url"]?.nonEmptyString else { throw Self.unexpected }
     return url
@@ -76,22 +123,25 @@ struct OpenIMUploader: Sendable {
 
   /// Signatures come for twenty parts at most; the others are asked for as their turn comes.
   private func putParts(
-    _ bytes: [UInt8], partSize: Int, count: Int, id: String, _ firstSign: JSONValue,
+    _ bytes: [UInt8], count: Int, _ state: inout Broken, _ firstSign: JSONValue,
     _ progress: (@Sendable (Int64, Int64) -> Void)?
   ) async throws(ChatError) {
     var sign = firstSign
     let total = Int64(bytes.count)
-    for number in 1...count {
+    let partSize = state.partSize
+    while state.finished < count {
+      let number = state.finished + 1
       var part = Self.part(number, in: sign)
       if part == nil {
         let numbers = (number...min(count, number + 19)).map { JSONValue($0) }
-        sign = try await call("/object/auth_sign", ["uploadID": .string(id), "partNumbers": .array(numbers)])
+        sign = try await call("/object/auth_sign", ["uploadID": .string(state.id), "partNumbers": .array(numbers)])
         part = Self.part(number, in: sign)
       }
       guard let part else { throw Self.unexpected }
       let start = (number - 1) * partSize
       let piece = Array(bytes[start..<min(bytes.count, start + partSize)])
       try await put(piece, to: part, sign)
+      state.finished = number
       progress?(Int64(start + piece.count), total)
     }
   }

@@ -124,9 +124,12 @@ extension OpenIMEmulator {
     return user
   }
 
-  /// A newer token of the same platform ends the sockets with the older one; the same token does not.
+  /// A newer token of a platform that excludes others ends their sockets; the same token does not.
   private func evictOthers(than token: String, of user: OpenIMUser, platform: Int64, _ step: inout OpenIMStep) {
-    kick(user.id, where: { $0.platform == platform && !$0.token.utf8.elementsEqual(token.utf8) }, &step)
+    let policy = loginPolicy
+    kick(
+      user.id,
+      where: { policy.excludes($0.platform, by: platform) && !$0.token.utf8.elementsEqual(token.utf8) }, &step)
   }
 
   private func connect(
@@ -182,6 +185,10 @@ extension OpenIMEmulator {
   func receive(_ id: EmulatorConnectionID, _ message: WebSocketMessage, _ step: inout OpenIMStep) {
     guard let connection = connections[id] else { return }
     touch(id, step.now)
+    guard !connection.isWaiting else {
+      connections[id]?.held.append(message)
+      return
+    }
     switch message {
     case .text(let text): receiveText(id, text, &step)
     case .binary(let bytes):
@@ -190,8 +197,14 @@ extension OpenIMEmulator {
         return close(id, &step)
       }
       guard let frame = try? connection.codec.decodeRequest(bytes),
-        frame.sender.utf8.elementsEqual(connection.user.id.utf8),
-        let operation = OpenIMOperation(rawValue: frame.operation), let body = operation.request
+        frame.sender.utf8.elementsEqual(connection.user.id.utf8)
+      else { return cut(id, &step) }
+      // Calls are set up elsewhere: the open server knows the number and fails.
+      guard frame.operation != OpenIMOperation.signal else {
+        count("WS 1004 signal")
+        return reply(connection, frame, .failure(OpenIMFault(.serverInternal)), &step)
+      }
+      guard let operation = OpenIMOperation(rawValue: frame.operation), let body = operation.request
       else { return cut(id, &step) }
       count("WS \(frame.operation) \(operation)")
       step.operationID = frame.operationID
@@ -220,7 +233,7 @@ extension OpenIMEmulator {
     }
   }
 
-  private func reply(
+  func reply(
     _ connection: OpenIMConnection, _ frame: OpenIMRequestFrame, _ result: Result<[UInt8], OpenIMFault>,
     _ step: inout OpenIMStep
   ) {
@@ -291,12 +304,7 @@ extension OpenIMEmulator {
     do throws(OpenIMFault) {
       guard data.sendID.utf8.elementsEqual(connection.user.id.utf8) else { throw OpenIMFault(.noPermission) }
       let prepared = try prepare(data, sender: connection.user, &step)
-      let answer: JSONValue = [
-        "serverMsgID": .string(prepared.serverMsgID), "clientMsgID": .string(prepared.clientMsgID),
-        "sendTime": .int(prepared.sendTime),
-      ]
-      reply(connection, frame, .success((try? OpenIMBody.sendAnswer.encode(answer)) ?? []), &step)
-      deliver(prepared, &step)
+      submit(prepared, from: .frame(connection.id, frame), &step)
     } catch {
       reply(connection, frame, .failure(error), &step)
     }

@@ -243,9 +243,9 @@ extension OpenIMEmulator {
     ]
   }
 
-  /// Hash 0 is that of an empty list; other hashes are taken for stale, so that the client fetches.
+  /// A client that has the same list is told so (reference §5.4).
   func fullIDs(_ log: OpenIMVersionLog, _ key: String, _ ids: [String], _ call: OpenIMCall) -> JSONValue {
-    let isEqual = ids.isEmpty && call.int("idHash") == 0
+    let isEqual = call.body["idHash"]?.uint == OpenIMIDHash.of(ids)
     return [
       "version": .int(log.version), "versionID": .string(log.id), "equal": .bool(isEqual),
       key: isEqual ? .null : ids.map { .string($0) }.orNull,
@@ -281,7 +281,15 @@ extension OpenIMEmulator {
     }
     markChanged(group)
     guard let type else { return nil }
+    if info["notification"]?.string != nil {
+      group.notificationUpdateTime = step.now
+      group.notificationUserID = call.caller?.userID ?? ""
+    }
     tell(group, type, call, type == OpenIMNotice.groupInfoSet ? .unreliable : .alsoMessage, &step)
+    if type == OpenIMNotice.announcementSet {
+      let id = OpenIMConversationID.group(group.id)
+      for member in group.sortedMembers { setAtType(OpenIMAtType.announcement, of: member.userID, in: id, &step) }
+    }
     return nil
   }
 

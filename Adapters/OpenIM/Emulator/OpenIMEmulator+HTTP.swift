@@ -10,6 +10,7 @@ struct OpenIMCall {
   var caller: OpenIMCaller?
   /// The object store answers with URLs of the host that the client used.
   var host: String
+  var query: [String: String] = [:]
 
   func string(_ key: String) -> String { body[key]?.string ?? "" }
   func int(_ key: String) -> Int64 { body[key]?.int ?? 0 }
@@ -75,8 +76,8 @@ extension OpenIMEmulator {
   static let handlers: [String: Handler] = {
     var all: [String: Handler] = [:]
     for table in [
-      authHandlers, userHandlers, friendHandlers, groupHandlers, memberHandlers, messageHandlers, importHandlers,
-      conversationHandlers, objectHandlers,
+      authHandlers, userHandlers, friendHandlers, groupHandlers, memberHandlers, applicationHandlers, messageHandlers,
+      importHandlers, accountHandlers, conversationHandlers, objectHandlers, formHandlers, extraHandlers,
     ] {
       all.merge(table) { first, _ in first }
     }
@@ -85,10 +86,12 @@ extension OpenIMEmulator {
 
   func answer(_ id: EmulatorExchangeID, _ request: HTTPRequest, _ step: inout OpenIMStep) {
     let url = OpenIMURL(request.url)
-    step.outputs.append(.respond(id, response(request, url, &step)))
+    step.exchange = (id, request)
+    let response = response(request, url, &step)
+    // Left for later where a webhook is asked first.
+    guard step.exchange != nil else { return }
     // The answer goes out first, what it causes after it, as on the gateway.
-    let answer = step.outputs.removeLast()
-    step.outputs.insert(answer, at: 0)
+    step.outputs.insert(.respond(id, response), at: 0)
   }
 
   private func response(_ request: HTTPRequest, _ url: OpenIMURL, _ step: inout OpenIMStep) -> HTTPResponse {
@@ -130,7 +133,8 @@ extension OpenIMEmulator {
       throw OpenIMFault(code: 1001, message: "the body is not a JSON object", detail: "").binding
     }
     if limitsAreReal { try checkLists(body) }
-    return OpenIMCall(body: body, caller: caller, host: request.headers["X-Request-Api"] ?? baseURL)
+    return OpenIMCall(
+      body: body, caller: caller, host: request.headers["X-Request-Api"] ?? baseURL, query: url.query)
   }
 
   private func checkLists(_ body: JSONValue) throws(OpenIMFault) {
@@ -139,7 +143,7 @@ extension OpenIMEmulator {
     }
   }
 
-  private static func json(_ body: [UInt8], _ request: HTTPRequest) -> HTTPResponse {
+  static func json(_ body: [UInt8], _ request: HTTPRequest) -> HTTPResponse {
     var headers: HTTPHeaders = [
       "Content-Type": "application/json; charset=utf-8", "Access-Control-Allow-Origin": "*",
     ]
@@ -155,7 +159,8 @@ extension OpenIMEmulator {
 
   public var coverage: [EmulatorCoverage] {
     let implemented =
-      Self.handlers.keys.map { "POST \($0)" } + ["GET /object/{name}", "WS open", "WS ping"]
+      Self.handlers.keys.map { "POST \($0)" } + ["GET /object/{name}", "WS open", "WS ping", "WS 1004 signal"]
+      + OpenIMWebhooks.Hook.allCases.map { "webhook \($0.rawValue)" }
       + OpenIMOperation.allCases.filter { $0.request != nil }.map { "WS \($0.rawValue) \($0)" }
     let missing = Self.knownPaths.filter { Self.handlers[$0] == nil }.map { "POST \($0)" }
     let others = Set(calls.keys).subtracting(implemented).subtracting(missing)
@@ -248,7 +253,7 @@ extension OpenIMEmulator {
     case "/group/invite_user_to_group", "/group/join_group", "/group/kick_group", "/group/quit_group": "member"
     default:
       path.hasPrefix("/auth/") ? "auth" : path.hasPrefix("/conversation/") || path.hasPrefix("/jssdk/")
-        ? "channelQuery" : path.hasPrefix("/object/") ? "file" : "other"
+        ? "channelQuery" : path.hasPrefix("/object/") || path.hasPrefix(storePath) ? "file" : "other"
     }
   }
 }

@@ -12,11 +12,14 @@ extension OpenIMEmulator {
 
   private func sendAsAdmin(_ call: OpenIMCall, _ step: inout OpenIMStep) throws(OpenIMFault) -> JSONValue? {
     let data = try adminMessage(call, &step)
-    let sent = try send(data, &step)
-    return [
-      "serverMsgID": .string(sent.serverMsgID), "clientMsgID": .string(sent.clientMsgID),
-      "sendTime": .int(sent.sendTime),
-    ]
+    guard !webhooks.enabled.isEmpty, let exchange = step.exchange else {
+      return Self.sendAnswer(try send(data, &step))
+    }
+    guard let sender = user(data.sendID) else { throw OpenIMFault(.userNotFound) }
+    // Answers by itself, now or when the app's server has.
+    submit(try prepare(data, sender: sender, &step), from: .exchange(exchange.id, exchange.request), &step)
+    step.exchange = nil
+    return nil
   }
 
   private func send(
@@ -40,7 +43,7 @@ extension OpenIMEmulator {
     try OpenIMImportRules.check(type, content)
     var data = OpenIMMessageData()
     data.sendID = try call.needed("sendID")
-    data.sessionType = call.int("sessionType")
+    data.sessionType = type == OpenIMContentType.announcement ? OpenIMSessionType.service : call.int("sessionType")
     if data.sessionType == OpenIMSessionType.group { data.groupID = try call.needed("groupID") } else {
       data.recvID = try call.needed("recvID")
     }
@@ -48,7 +51,9 @@ extension OpenIMEmulator {
     data.senderFaceURL = call.string("senderFaceURL")
     data.senderPlatformID = call.int("senderPlatformID")
     data.contentType = type
-    data.content = content.canonicalBytes()
+    data.content =
+      type == OpenIMContentType.announcement
+      ? OpenIMNotice.content(detail: content) : content.canonicalBytes()
     data.clientMsgID = step.context.hex(32)
     data.msgFrom = 200
     data.createTime = step.now

@@ -15,7 +15,6 @@ extension OpenIMEmulator {
       return ["userIDs": group.sortedMembers.map { .string($0.userID) }.orNull]
     },
     "/group/invite_user_to_group": { emulator, call, step in try emulator.invite(call, &step) },
-    "/group/join_group": { emulator, call, step in try emulator.join(call, &step) },
     "/group/kick_group": { emulator, call, step in try emulator.kickMembers(call, &step) },
     "/group/quit_group": { emulator, call, step in try emulator.quit(call, &step) },
     "/group/transfer_group": { emulator, call, step in try emulator.transfer(call, &step) },
@@ -65,30 +64,21 @@ extension OpenIMEmulator {
     for id in ids where user(id) == nil { throw OpenIMFault(.userNotFound) }
     let fresh = ids.filter { group[member: $0] == nil }
     guard !fresh.isEmpty else { return nil }
+    if group.needVerification == Verification.everybody, !caller.isAdmin,
+      (group[member: caller.userID]?.role ?? 0) < OpenIMRole.admin
+    {
+      for id in fresh {
+        let request = OpenIMGroupRequest(
+          userID: id, reqMsg: call.string("reason"), reqTime: step.now, joinSource: 2, inviterUserID: caller.userID)
+        apply(request, to: group, &step)
+      }
+      return nil
+    }
     for id in fresh { add(id, to: group, role: OpenIMRole.member, by: caller.userID, now: step.now) }
     let invited = fresh.map { memberInfo(group, $0) }
     tell(
       group, OpenIMNotice.memberInvited, call, tipClass(call), &step,
       more: ["invitedUserList": .array(invited), "inviterUser": memberInfo(group, caller.userID)])
-    return nil
-  }
-
-  /// The one who joins is `inviterUserID` (reference §6.3).
-  private func join(_ call: OpenIMCall, _ step: inout OpenIMStep) throws(OpenIMFault) -> JSONValue? {
-    let id = try call.needed("inviterUserID")
-    try call.needSelf(id)
-    guard let group = group(try call.needed("groupID")) else { throw OpenIMFault(.serverInternal) }
-    guard group.status != OpenIMGroup.dismissed else { throw OpenIMFault(.dismissed) }
-    guard user(id) != nil else { throw OpenIMFault(.userNotFound) }
-    guard group[member: id] == nil else { throw OpenIMFault(.arguments, "user already in group") }
-    guard group.needVerification == 2 else {
-      // Requests to join are not held by this emulator; the caller sees that the group wants one.
-      throw OpenIMFault(.noPermission, "the group needs an application")
-    }
-    add(id, to: group, role: OpenIMRole.member, by: "", now: step.now)
-    group[member: id]?.joinSource = call.int("joinSource")
-    tell(
-      group, OpenIMNotice.memberEntered, call, .alsoMessage, &step, more: ["entrantUser": memberInfo(group, id)])
     return nil
   }
 

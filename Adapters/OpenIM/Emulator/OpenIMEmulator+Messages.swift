@@ -25,6 +25,22 @@ extension OpenIMEmulator {
     "/msg/user_clear_all_msg": { emulator, call, step in
       try emulator.clear(call, try emulator.selfUser(call).conversationIDs, &step)
     },
+    "/msg/delete_msg_phsical_by_seq": { emulator, call, _ in
+      try call.needAdmin()
+      let log = emulator.log(try call.needed("conversationID"))
+      for seq in (call.body["seqs"]?.array ?? []).compactMap(\.int) { log[seq] = nil }
+      return nil
+    },
+    "/msg/delete_msg_physical": { emulator, call, _ in
+      try call.needAdmin()
+      for id in call.strings("conversationIDs") {
+        let log = emulator.log(id)
+        for seq in stride(from: Int64(1), through: log.maxSeq, by: 1) {
+          if let data = log[seq], data.sendTime < call.int("timestamp") { log[seq] = nil }
+        }
+      }
+      return nil
+    },
     "/msg/get_server_time": { _, _, step in ["serverTime": .int(step.now)] },
     "/msg/search_msg": { emulator, call, _ in try emulator.searchMessages(call) },
   ]
@@ -216,14 +232,18 @@ extension OpenIMEmulator {
     let page = try OpenIMPage(call.body)
     let (sender, receiver) = (call.string("sendID"), call.string("recvID"))
     let (type, session) = (call.int("contentType"), call.int("sessionType"))
+    // A day of UTC.
+    let day = call.string("sendTime")
     var found: [OpenIMMessageData] = []
     for log in logs.values where !OpenIMConversationID.isNotice(log.id) {
       found += log.messages.compactMap(\.self).filter { data in
-        (sender.isEmpty || data.sendID == sender) && (receiver.isEmpty || data.recvID == receiver)
+        (sender.isEmpty || data.sendID == sender) && (receiver.isEmpty || data.recvID == receiver || data.groupID == receiver)
           && (type == 0 || data.contentType == type) && (session == 0 || data.sessionType == session)
+          && (day.isEmpty || OpenIMDay.name(of: data.sendTime) == day)
       }
     }
-    found.sort { ($0.sendTime, $0.seq) < ($1.sendTime, $1.seq) }
+    // The newest first; the call takes no order.
+    found.sort { ($0.sendTime, $0.seq, $1.serverMsgID) > ($1.sendTime, $1.seq, $0.serverMsgID) }
     return ["chatLogs": page.slice(found).map { chatLog($0) }.orNull, "chatLogsNum": JSONValue(found.count)]
   }
 

@@ -26,6 +26,15 @@ struct OpenIMObjectStore {
   var uploads: [String: Upload] = [:]
   /// Parts that have arrived, by upload and number.
   var parts: [String: [Int64: [UInt8]]] = [:]
+  /// Forms that may be sent, by id, with the bytes once they are there.
+  var forms: [String: Form] = [:]
+
+  struct Form {
+    var name: String
+    var contentType: String
+    var size: Int64
+    var bytes: [UInt8]?
+  }
 }
 
 extension OpenIMEmulator {
@@ -80,9 +89,7 @@ extension OpenIMEmulator {
     let name = try call.needed("name")
     let size = call.int("size")
     let owner = call.caller?.userID ?? ""
-    guard call.caller?.isAdmin == true || name.hasPrefix(owner + "/") else {
-      throw OpenIMFault(.noPermission, "name must start with \(owner)/")
-    }
+    try needOwnName(name, call)
     guard size > 0 else { throw OpenIMFault(.arguments, "size must be greater than 0") }
     guard call.int("partSize") == (try Self.partSize(of: size)) else {
       throw OpenIMFault(.arguments, "part size is invalid")
@@ -163,6 +170,7 @@ extension OpenIMEmulator {
   /// PUT of a part, GET of a blob.
   func storeRequest(_ request: HTTPRequest, _ url: OpenIMURL) -> HTTPResponse {
     let parts = url.path.dropFirst(Self.storePath.utf8.count).split(separator: "/").map(String.init)
+    if request.method == "POST", parts.count == 2, parts[0] == "form" { return storeForm(parts[1], request) }
     if request.method == "GET", parts.count == 2, parts[0] == "blob", let file = objects.blobs[parts[1]] {
       let type = file.mimeType.isEmpty ? "application/octet-stream" : file.mimeType
       return HTTPResponse(status: 200, headers: ["Content-Type": type], body: file.bytes)

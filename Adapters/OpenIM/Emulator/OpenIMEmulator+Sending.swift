@@ -13,6 +13,7 @@ extension OpenIMEmulator {
     switch data.sessionType {
     case OpenIMSessionType.single: try checkSingle(data, sender)
     case OpenIMSessionType.group: try checkGroup(data, sender, unknownGroup, now: step.now)
+    case OpenIMSessionType.service: try checkService(data, sender)
     default: throw OpenIMFault(.arguments, "unknown sessionType")
     }
     var data = data
@@ -30,10 +31,19 @@ extension OpenIMEmulator {
   private func checkSingle(_ data: OpenIMMessageData, _ sender: OpenIMUser) throws(OpenIMFault) {
     guard let receiver = user(data.recvID) else { throw OpenIMFault(.notFound) }
     guard !OpenIMContentType.isNotice(data.contentType), sender.managerLevel < 2 else { return }
-    if receiver.blacks.contains(where: { $0.utf8.elementsEqual(sender.id.utf8) }) { throw OpenIMFault(.blocked) }
+    if receiver.black(sender.id) != nil { throw OpenIMFault(.blocked) }
+    if friendsOnly, receiver.friends[sender.id] == nil { throw OpenIMFault(.notFriends) }
     let id = OpenIMConversationID.single(data.sendID, data.recvID)
     let option = receiver[conversation: id]?.recvMsgOpt ?? 0
     if option == 1 || receiver.globalRecvMsgOpt == 1 { throw OpenIMFault(.arguments, "message is not sent") }
+  }
+
+  /// Only the service itself speaks there.
+  private func checkService(_ data: OpenIMMessageData, _ sender: OpenIMUser) throws(OpenIMFault) {
+    guard user(data.recvID) != nil else { throw OpenIMFault(.notFound) }
+    guard sender.managerLevel >= Self.notificationAccount else {
+      throw OpenIMFault(.arguments, "sendID is not a notification account")
+    }
   }
 
   private func checkGroup(
@@ -54,6 +64,27 @@ extension OpenIMEmulator {
     var data = data
     if data.option("history") { data.seq = store(data, in: id, now: step.now) }
     push(data, in: id, isNotice: false, to: recipients(of: data), &step)
+    if !data.atUserIDList.isEmpty { markMentioned(data, in: id, &step) }
+  }
+
+  /// Members who were mentioned have it in their conversation record, until they reset it.
+  private func markMentioned(_ data: OpenIMMessageData, in id: String, _ step: inout OpenIMStep) {
+    guard data.sessionType == OpenIMSessionType.group, let group = group(data.groupID) else { return }
+    let everyone = data.atUserIDList.contains(OpenIMElements.everyone)
+    let named = Set(data.atUserIDList.map(OpenIMKey.init))
+    for member in group.sortedMembers where !member.userID.utf8.elementsEqual(data.sendID.utf8) {
+      let isNamed = named.contains(OpenIMKey(member.userID))
+      guard everyone || isNamed else { continue }
+      setAtType(
+        everyone ? (isNamed ? OpenIMAtType.everyoneAndMe : OpenIMAtType.everyone) : OpenIMAtType.me, of: member.userID,
+        in: id, &step)
+    }
+  }
+
+  func setAtType(_ type: Int64, of userID: String, in id: String, _ step: inout OpenIMStep) {
+    guard let user = user(userID), let record = user[conversation: id], record.groupAtType != type else { return }
+    user[conversation: id]?.groupAtType = type
+    tellConversationsChanged(user, [id], &step)
   }
 
   /// Gives the next number; lifts the sender's read mark; a first message makes the conversation's records.
@@ -147,16 +178,21 @@ extension OpenIMEmulator {
   }
 
   /// Between two users, or to one (`receiver == sender`).
-  func notify(_ notice: Notice, receiver: String, _ step: inout OpenIMStep) {
+  @discardableResult
+  func notify(_ notice: Notice, receiver: String, _ step: inout OpenIMStep) -> OpenIMMessageData {
     var data = noticeData(notice, &step)
     data.recvID = receiver
     data.sessionType = OpenIMSessionType.single
     let everyone = receiver.utf8.elementsEqual(notice.sender.utf8) ? [receiver] : [receiver, notice.sender]
     if notice.kind == .alsoMessage { deliverCopy(of: data, to: .users(everyone), &step) }
     pushNotice(data, notice, in: OpenIMConversationID.notices(notice.sender, receiver), to: .users(everyone), &step)
+    return data
   }
 
-  func notify(_ notice: Notice, group: OpenIMGroup, also extra: [String] = [], _ step: inout OpenIMStep) {
+  @discardableResult
+  func notify(
+    _ notice: Notice, group: OpenIMGroup, also extra: [String] = [], _ step: inout OpenIMStep
+  ) -> OpenIMMessageData {
     var data = noticeData(notice, &step)
     data.recvID = group.id
     data.groupID = group.id
@@ -166,6 +202,7 @@ extension OpenIMEmulator {
     pushNotice(data, notice, in: id, to: .group(group), &step)
     // Those who are no members any more are told too.
     if !extra.isEmpty { push(data, in: id, isNotice: true, to: .users(extra), &step) }
+    return data
   }
 
   private func noticeData(_ notice: Notice, _ step: inout OpenIMStep) -> OpenIMMessageData {

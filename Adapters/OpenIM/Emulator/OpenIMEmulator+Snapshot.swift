@@ -55,6 +55,9 @@ extension OpenIMEmulator {
     userOrder = newUsers.map(\.id)
     groups = Dictionary(newGroups.map { (OpenIMKey($0.id), $0) }) { _, last in last }
     groupOrder = newGroups.map(\.id)
+    for user in newUsers {
+      for friend in user.friends.all { users[OpenIMKey(friend.userID)]?.heldBy.insert(OpenIMKey(user.id)) }
+    }
     connections = [:]
     logs = [:]
     for saved in savedLogs { restoreLog(saved) }
@@ -124,8 +127,20 @@ extension OpenIMUser {
     return [
       "info": info, "conversations": .array(conversationIDs.compactMap { self[conversation: $0]?.json(owner: id) }),
       "sequences": .array(marks), "groups": .array(groups.map { .string($0.text) }),
-      "blacks": .array(blacks.map { .string($0) }), "conversationLog": conversationLog.snapshot,
-      "groupLog": groupLog.snapshot, "friendLog": friendLog.snapshot,
+      "blacks": .array(blacks.map { [.string($0.userID), .int($0.createTime), .string($0.ex)] }),
+      "friends": .array(friends.all.map(\.snapshot)), "friendRequests": .array(friendRequests.map(\.snapshot)),
+      "askedFriends": .array(askedFriends.map { .string($0) }),
+      "askedGroups": .array(askedGroups.map { .string($0.text) }), "commands": .array(commands.map(\.json)),
+      "configuration": .array(
+        configuration.sorted { $0.key.text.utf8.lexicographicallyPrecedes($1.key.text.utf8) }.map {
+          [.string($0.key.text), .string($0.value)]
+        }),
+      "pushTokens": .array(
+        pushTokens.sorted { $0.key < $1.key }.map {
+          [.int($0.key), .string($0.value.token), .int($0.value.expiresAt)]
+        }), "badge": .int(badge),
+      "conversationLog": conversationLog.snapshot, "groupLog": groupLog.snapshot, "friendLog": friendLog.snapshot,
+      "blackLog": blackLog.snapshot,
     ]
   }
 
@@ -136,7 +151,7 @@ extension OpenIMUser {
     self.init(
       id: id, nickname: info["nickname"]?.string ?? "", faceURL: info["faceURL"]?.string ?? "",
       ex: info["ex"]?.string ?? "", createTime: info["createTime"]?.int ?? 0,
-      managerLevel: info["appMangerLevel"]?.int ?? 0, versionIDs: ("", "", ""))
+      managerLevel: info["appMangerLevel"]?.int ?? 0, versionIDs: ("", "", "", ""))
     globalRecvMsgOpt = info["globalRecvMsgOpt"]?.int ?? 0
     for saved in snapshot["conversations"]?.array ?? [] { restore(OpenIMConversation(snapshot: saved)) }
     for saved in snapshot["sequences"]?.array ?? [] {
@@ -145,10 +160,32 @@ extension OpenIMUser {
         hidden: Set((saved["hidden"]?.array ?? []).compactMap(\.int)))
     }
     groups = (snapshot["groups"]?.array ?? []).compactMap(\.string).map(OpenIMKey.init)
-    blacks = (snapshot["blacks"]?.array ?? []).compactMap(\.string)
+    restoreRelations(snapshot)
     conversationLog = OpenIMVersionLog(snapshot: snapshot["conversationLog"])
     groupLog = OpenIMVersionLog(snapshot: snapshot["groupLog"])
     friendLog = OpenIMVersionLog(snapshot: snapshot["friendLog"])
+    blackLog = OpenIMVersionLog(snapshot: snapshot["blackLog"])
+  }
+
+  private func restoreRelations(_ snapshot: JSONValue) {
+    func list(_ key: String) -> [JSONValue] { snapshot[key]?.array ?? [] }
+    blacks = list("blacks").map {
+      OpenIMBlack(userID: $0[0]?.string ?? "", createTime: $0[1]?.int ?? 0, ex: $0[2]?.string ?? "")
+    }
+    for saved in list("friends") {
+      let friend = OpenIMFriend(snapshot: saved)
+      friends[friend.userID] = friend
+    }
+    friendRequests = list("friendRequests").map { OpenIMFriendRequest(snapshot: $0) }
+    askedFriends = list("askedFriends").compactMap(\.string)
+    askedGroups = list("askedGroups").compactMap(\.string).map(OpenIMKey.init)
+    commands = list("commands").map { OpenIMCommand(snapshot: $0) }
+    for saved in list("configuration") { configuration[OpenIMKey(saved[0]?.string ?? "")] = saved[1]?.string }
+    for saved in list("pushTokens") {
+      guard let platform = saved[0]?.int else { continue }
+      pushTokens[platform] = OpenIMPushToken(token: saved[1]?.string ?? "", expiresAt: saved[2]?.int ?? 0)
+    }
+    badge = snapshot["badge"]?.int ?? 0
   }
 }
 
@@ -183,7 +220,10 @@ extension OpenIMGroup {
         "inviter": .string(member.inviterUserID),
       ]
     }
-    return ["info": info, "members": .array(list), "memberLog": memberLog.snapshot]
+    return [
+      "info": info, "members": .array(list), "memberLog": memberLog.snapshot,
+      "requests": .array(requests.map(\.snapshot)),
+    ]
   }
 
   fileprivate convenience init(snapshot: JSONValue) throws(EmulatorError) {
@@ -200,6 +240,7 @@ extension OpenIMGroup {
     (notificationUpdateTime, notificationUserID) = (int("notificationUpdateTime"), text("notificationUserID"))
     for saved in snapshot["members"]?.array ?? [] { restore(saved) }
     memberLog = OpenIMVersionLog(snapshot: snapshot["memberLog"])
+    requests = (snapshot["requests"]?.array ?? []).map { OpenIMGroupRequest(snapshot: $0) }
   }
 
   private func restore(_ saved: JSONValue) {

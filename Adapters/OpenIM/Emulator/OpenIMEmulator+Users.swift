@@ -35,22 +35,8 @@ extension OpenIMEmulator {
     },
     "/user/get_users_online_status": { emulator, call, _ in try emulator.onlineDetails(call) },
     "/user/get_users_status": { emulator, call, _ in
-      [
-        "statusList": call.strings("userIDs").map { id in
-          let platforms = emulator.onlinePlatforms(of: id)
-          return [
-            "userID": .string(id), "status": .int(platforms.isEmpty ? 0 : 1),
-            "platformIDs": platforms.map { .int($0) }.orNull,
-          ]
-        }.orNull
-      ]
+      ["statusList": call.strings("userIDs").map { emulator.status(of: $0) }.orNull]
     },
-    "/user/get_user_client_config": { _, call, _ in
-      try call.needSelf(try call.needed("userID"))
-      return [:]
-    },
-    "/third/fcm_update_token": { _, call, _ in nil },
-    "/third/set_app_badge": { _, call, _ in nil },
   ]
 
   // MARK: Tokens
@@ -75,7 +61,10 @@ extension OpenIMEmulator {
     guard platform != OpenIMPlatform.admin else { throw OpenIMFault(.noPermission, "platformID invalid") }
     guard OpenIMPlatform.isKnown(platform) else { throw OpenIMFault(.arguments, "platformID is invalid") }
     guard let user = user(try call.needed("userID")) else { throw OpenIMFault(.notFound) }
-    guard user.managerLevel < 2 else { throw OpenIMFault(.noPermission, "app admin is not allowed") }
+    guard user.managerLevel != 2 else { throw OpenIMFault(.noPermission, "app admin is not allowed") }
+    guard user.managerLevel < Self.notificationAccount else {
+      throw OpenIMFault(.arguments, "app account can't get token")
+    }
     return tokenAnswer(issueToken(user.id, platform: platform, now: step.now))
   }
 
@@ -142,6 +131,7 @@ extension OpenIMEmulator {
       Notice(
         type: OpenIMNotice.userInfoUpdated, detail: ["userID": .string(id)], sender: id, kind: .unreliable),
       receiver: id, &step)
+    tellFriends(of: user, &step)
     return nil
   }
 

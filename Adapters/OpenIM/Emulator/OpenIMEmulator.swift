@@ -16,6 +16,11 @@ public final class OpenIMEmulator: VendorEmulator {
   let admin: String
   /// How long a connection may be silent, ms; 0: for ever.
   let idleTimeout: Int64
+  let loginPolicy: OpenIMLoginPolicy
+  /// Tokens of one platform that stay good where the policy kicks nobody.
+  let tokensPerPlatform: Int
+  /// Whether single chats are for friends only.
+  let friendsOnly: Bool
 
   var users: [OpenIMKey: OpenIMUser] = [:]
   var userOrder: [String] = []
@@ -29,6 +34,10 @@ public final class OpenIMEmulator: VendorEmulator {
   /// Channels of loaded records by their original ids.
   var loadedChannels: [OpenIMKey: OpenIMLoadedChannel] = [:]
   var idleTimerIsSet = false
+  let webhooks: OpenIMWebhooks
+  var waitingCalls: [EmulatorCall] = []
+  var pendingSends: [UInt64: OpenIMPendingSend] = [:]
+  var lastCall: UInt64 = 0
 
   /// `limits == .real`: 51,200 bytes a frame, 1,000 elements a list, legal user ids only.
   var limitsAreReal: Bool { options.limits == .real }
@@ -41,6 +50,10 @@ public final class OpenIMEmulator: VendorEmulator {
     baseURL = options.baseURL
     secret = options.adminSecret
     admin = settings.adminUserID
+    loginPolicy = settings.loginPolicy
+    tokensPerPlatform = settings.tokensPerPlatform
+    friendsOnly = settings.friendsOnly
+    webhooks = settings.webhooks
     idleTimeout = settings.idleTimeout ?? (options.limits == .real ? 30_000 : 0)
     var context = EmulatorContext(now: 0, random: EmulatorRandom(seed: options.seed ^ 0x6F70_656E_696D))
     addUser(admin, nickname: admin, managerLevel: 2, context: &context)
@@ -71,7 +84,7 @@ public final class OpenIMEmulator: VendorEmulator {
   ) -> OpenIMUser {
     let user = OpenIMUser(
       id: id, nickname: nickname, faceURL: faceURL, ex: ex, createTime: context.now, managerLevel: managerLevel,
-      versionIDs: (context.hex(24), context.hex(24), context.hex(24)))
+      versionIDs: (context.hex(24), context.hex(24), context.hex(24), context.hex(24)))
     users[OpenIMKey(id)] = user
     userOrder.append(id)
     return user
@@ -118,6 +131,8 @@ struct OpenIMStep {
   var outputs: [EmulatorOutput] = []
   /// Of the request that is handled; pushes that it causes carry it.
   var operationID = ""
+  /// The REST exchange that is handled; nil once its answer is left for later.
+  var exchange: (id: EmulatorExchangeID, request: HTTPRequest)?
 
   init(context: EmulatorContext) { self.context = context }
 
@@ -145,6 +160,10 @@ extension EmulatorContext {
 struct OpenIMSettings {
   var adminUserID = OpenIMProfile.defaultAdmin
   var idleTimeout: Int64?
+  var loginPolicy = OpenIMLoginPolicy.onePerPlatform
+  var tokensPerPlatform = 30
+  var friendsOnly = false
+  var webhooks = OpenIMWebhooks()
 
   init(_ settings: [String: JSONValue]) throws(EmulatorError) {
     for (name, value) in settings.sorted(by: { $0.key < $1.key }) {
@@ -159,10 +178,52 @@ struct OpenIMSettings {
           throw EmulatorError(.invalidOption, "openim: idleTimeout must be milliseconds, 0 for none")
         }
         idleTimeout = timeout
+      case "multiLogin":
+        guard let policy = value.int.flatMap({ OpenIMLoginPolicy(rawValue: $0) }) else {
+          throw EmulatorError(.invalidOption, "openim: multiLogin must be 0, 1, 4 or 5")
+        }
+        loginPolicy = policy
+      case "maxNumOneEnd":
+        guard let count = value.int.flatMap({ Int(exactly: $0) }), count >= 1 else {
+          throw EmulatorError(.invalidOption, "openim: maxNumOneEnd must be 1 or more")
+        }
+        tokensPerPlatform = count
+      case "friendVerify":
+        guard let isOn = value.bool else {
+          throw EmulatorError(.invalidOption, "openim: friendVerify must be true or false")
+        }
+        friendsOnly = isOn
+      case "webhookURL": webhooks.url = try Self.webhookURL(value)
+      case "webhooks": webhooks.enabled = try Self.hooks(value)
+      case "webhookFailedContinue":
+        guard let isOn = value.bool else {
+          throw EmulatorError(.invalidOption, "openim: webhookFailedContinue must be true or false")
+        }
+        webhooks.failedContinue = isOn
       default:
         throw EmulatorError(
-          .invalidOption, "openim: no setting is called \"\(name)\"; known ones: adminUserID, idleTimeout")
+          .invalidOption,
+          "openim: no setting is called \"\(name)\"; known ones: adminUserID, friendVerify, idleTimeout, maxNumOneEnd, "
+            + "multiLogin, webhookFailedContinue, webhookURL, webhooks")
       }
     }
+  }
+
+  /// Only this machine is called.
+  private static func webhookURL(_ value: JSONValue) throws(EmulatorError) -> String {
+    let hosts = ["http://127.0.0.1", "http://localhost", "http://[::1]"]
+    guard let url = value.string,
+      hosts.contains(where: { url == $0 || url.hasPrefix($0 + ":") || url.hasPrefix($0 + "/") })
+    else { throw EmulatorError(.invalidOption, "openim: webhookURL must be an http URL of this machine") }
+    return url.hasSuffix("/") ? String(url.dropLast()) : url
+  }
+
+  private static func hooks(_ value: JSONValue) throws(EmulatorError) -> Set<OpenIMWebhooks.Hook> {
+    let names = OpenIMWebhooks.Hook.allCases.map(\.rawValue).joined(separator: ", ")
+    let hooks = (value.array ?? []).map { $0.string.flatMap { OpenIMWebhooks.Hook(rawValue: $0) } }
+    guard value.array != nil, !hooks.contains(nil) else {
+      throw EmulatorError(.invalidOption, "openim: webhooks must be a list of: \(names)")
+    }
+    return Set(hooks.compactMap(\.self))
   }
 }

@@ -114,15 +114,29 @@ final class OpenIMUser {
   var sequences: [OpenIMKey: OpenIMUserSequence] = [:]
   /// Groups in the order of joining.
   var groups: [OpenIMKey] = []
-  var blacks: [String] = []
+  var friends = OpenIMFriendList()
+  /// Whose friend lists this user stands in.
+  var heldBy: Set<OpenIMKey> = []
+  /// Received, the newest last.
+  var friendRequests: [OpenIMFriendRequest] = []
+  var askedFriends: [String] = []
+  var blacks: [OpenIMBlack] = []
+  /// Groups that this user asked to join, or was proposed for.
+  var askedGroups: [OpenIMKey] = []
+  var commands: [OpenIMCommand] = []
+  /// The user's own settings, kept by the server.
+  var configuration: [OpenIMKey: String] = [:]
+  var pushTokens: [Int64: OpenIMPushToken] = [:]
+  var badge: Int64 = 0
   var conversationLog: OpenIMVersionLog
   var groupLog: OpenIMVersionLog
   var friendLog: OpenIMVersionLog
+  var blackLog: OpenIMVersionLog
   var connections: [EmulatorConnectionID] = []
 
   init(
     id: String, nickname: String, faceURL: String, ex: String, createTime: Int64, managerLevel: Int64,
-    versionIDs: (String, String, String)
+    versionIDs: (String, String, String, String)
   ) {
     self.id = id
     self.nickname = nickname
@@ -133,7 +147,10 @@ final class OpenIMUser {
     conversationLog = OpenIMVersionLog(id: versionIDs.0)
     groupLog = OpenIMVersionLog(id: versionIDs.1)
     friendLog = OpenIMVersionLog(id: versionIDs.2)
+    blackLog = OpenIMVersionLog(id: versionIDs.3)
   }
+
+  func black(_ id: String) -> OpenIMBlack? { blacks.first { $0.userID.utf8.elementsEqual(id.utf8) } }
 
   /// By the bytes of their ids.
   var conversationIDs: [String] {
@@ -210,6 +227,8 @@ final class OpenIMGroup {
   private(set) var members: [OpenIMKey: OpenIMGroupMember] = [:]
   private var sorted: [OpenIMGroupMember]?
   var memberLog: OpenIMVersionLog
+  /// Requests to join, one a user, the newest last.
+  var requests: [OpenIMGroupRequest] = []
 
   init(id: String, versionID: String) {
     self.id = id
@@ -284,6 +303,9 @@ struct OpenIMConnection {
   let codec: OpenIMCodec
   var lastInput: Int64
   var isBackground = false
+  /// A request waits for a webhook; the later ones wait behind it.
+  var isWaiting = false
+  var held: [WebSocketMessage] = []
   /// Users whose presence this connection wants to be told.
   var subscriptions: Set<OpenIMKey> = []
 }

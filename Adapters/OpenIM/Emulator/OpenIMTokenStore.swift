@@ -25,10 +25,18 @@ struct OpenIMTokenStore {
     entries[key] = Entry(userID: userID, platform: platform, state: state)
   }
 
-  /// A new token of a platform makes the older ones of that platform invalid; open sockets go on until one with the
-  /// new token connects.
-  mutating func issue(_ token: String, _ userID: String, platform: Int64) {
-    setAll(.kicked, of: userID, platform: platform)
+  /// A new token makes the older ones invalid that the policy excludes; open sockets go on until one with the new
+  /// token connects.
+  mutating func issue(
+    _ token: String, _ userID: String, platform: Int64, policy: OpenIMLoginPolicy, keeping count: Int
+  ) {
+    let older = (byUser[OpenIMKey(userID)] ?? []).filter { key in
+      guard let entry = entries[key], entry.state == .normal, let other = entry.platform else { return false }
+      return policy == .everybody ? other == platform : policy.excludes(other, by: platform)
+    }
+    // The same second gives the same token, which is not its own predecessor.
+    let others = older.filter { $0 != OpenIMKey(token) }
+    for key in policy == .everybody ? others.dropLast(count - 1) : others[...] { entries[key]?.state = .kicked }
     add(token, userID, platform: platform)
   }
 
@@ -79,8 +87,28 @@ extension OpenIMEmulator {
       // Older tokens of the admin stay good for a while, so that tools can run side by side.
       tokens.add(token, userID, platform: platform)
     } else {
-      tokens.issue(token, userID, platform: platform)
+      tokens.issue(token, userID, platform: platform, policy: loginPolicy, keeping: tokensPerPlatform)
     }
     return token
+  }
+}
+
+/// Which logins of one user exclude each other (reference §1.5).
+enum OpenIMLoginPolicy: Int64, Sendable {
+  case everybody = 0
+  case onePerPlatform = 1
+  case onePerClass = 4
+  /// Computers as many as there are; of all other devices one.
+  case oneBesideComputers = 5
+
+  func excludes(_ other: Int64, by platform: Int64) -> Bool {
+    guard platform != OpenIMPlatform.admin, other != OpenIMPlatform.admin else { return false }
+    switch self {
+    case .everybody: return false
+    case .onePerPlatform: return other == platform
+    case .onePerClass: return OpenIMPlatform.classOf(other) == OpenIMPlatform.classOf(platform)
+    case .oneBesideComputers:
+      return OpenIMPlatform.classOf(other) != .computer && OpenIMPlatform.classOf(platform) != .computer
+    }
   }
 }

@@ -30,10 +30,26 @@ public enum OpenIMContentType {
 
 /// Notices that both sides of us act on.
 public enum OpenIMNotice {
+  public static let friendAgreed: Int64 = 1201
+  public static let friendRefused: Int64 = 1202
+  public static let friendAsked: Int64 = 1203
+  public static let friendAdded: Int64 = 1204
+  public static let friendDeleted: Int64 = 1205
+  public static let friendRemarkSet: Int64 = 1206
+  public static let blackAdded: Int64 = 1207
+  public static let blackDeleted: Int64 = 1208
+  public static let friendInfoUpdated: Int64 = 1209
+  public static let friendsUpdated: Int64 = 1210
   public static let conversationChanged: Int64 = 1300
   public static let userInfoUpdated: Int64 = 1303
+  public static let commandAdded: Int64 = 1305
+  public static let commandDeleted: Int64 = 1306
+  public static let commandUpdated: Int64 = 1307
   public static let groupCreated: Int64 = 1501
   public static let groupInfoSet: Int64 = 1502
+  public static let joinAsked: Int64 = 1503
+  public static let joinAgreed: Int64 = 1505
+  public static let joinRefused: Int64 = 1506
   public static let memberQuit: Int64 = 1504
   public static let ownerTransferred: Int64 = 1507
   public static let memberKicked: Int64 = 1508
@@ -49,7 +65,11 @@ public enum OpenIMNotice {
   public static let memberMadeOrdinary: Int64 = 1518
   public static let announcementSet: Int64 = 1519
   public static let groupNameSet: Int64 = 1520
+  public static let privateChatSet: Int64 = 1701
   public static let historyCleared: Int64 = 1703
+  public static let conversationsDeleted: Int64 = 1704
+  /// A key and data of the app's own, from its backend.
+  public static let business: Int64 = 2001
   public static let revoked: Int64 = 2101
   public static let deleted: Int64 = 2102
   public static let read: Int64 = 2200
@@ -78,6 +98,15 @@ public enum OpenIMSessionType {
   public static let writeGroup: Int64 = 2
   public static let group: Int64 = 3
   public static let service: Int64 = 4
+}
+
+/// Why a group conversation asks for attention (`groupAtType`, reference §4.4).
+public enum OpenIMAtType {
+  public static let none: Int64 = 0
+  public static let me: Int64 = 1
+  public static let everyone: Int64 = 2
+  public static let everyoneAndMe: Int64 = 3
+  public static let announcement: Int64 = 4
 }
 
 public enum OpenIMMessageStatus {
@@ -121,4 +150,20 @@ public enum OpenIMPlatform {
   public static let admin: Int64 = 10
 
   public static func isKnown(_ platform: Int64) -> Bool { (1...11).contains(platform) }
+
+  /// Terminals that some login policies take for one.
+  public enum Class: Sendable, Hashable { case mobile, computer, pad, web, miniWeb, admin, harmony, unknown }
+
+  public static func classOf(_ platform: Int64) -> Class {
+    switch platform {
+    case 1, 2: .mobile
+    case 3, 4, 7: .computer
+    case 8, 9: .pad
+    case 5: .web
+    case 6: .miniWeb
+    case 10: .admin
+    case 11: .harmony
+    default: .unknown
+    }
+  }
 }

@@ -15,6 +15,9 @@ public enum OpenIMOperation: Int64, Sendable, Hashable, CaseIterable {
   case logout = 2003
   case background = 2004
   case presence = 2005
+
+  /// Calls, which the open server knows by number only and answers with a fault.
+  public static let signal: Int64 = 1004
 }
 
 /// Client to server.

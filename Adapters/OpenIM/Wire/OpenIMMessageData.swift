@@ -120,6 +120,8 @@ public struct OpenIMMessageData: Sendable, Hashable {
     switch sessionType {
     case OpenIMSessionType.group, OpenIMSessionType.writeGroup:
       isNotice ? OpenIMConversationID.notices(ofGroup: groupID) : OpenIMConversationID.group(groupID)
+    case OpenIMSessionType.service:
+      isNotice ? OpenIMConversationID.notices(sendID, recvID) : OpenIMConversationID.service(sendID, recvID)
     default:
       isNotice ? OpenIMConversationID.notices(sendID, recvID) : OpenIMConversationID.single(sendID, recvID)
     }

@@ -85,6 +85,9 @@ extension OpenIMMessageData {
     case OpenIMNotice.memberMuted, OpenIMNotice.memberUnmuted:
       notice.kind = "action"
       notice.subjects = [user(detail["mutedUser"])].compactMap(\.self)
+    case OpenIMContentType.announcement:
+      notice.actor = UserID(sendID)
+      notice.text = detail["text"]?.string
     default:
       notice.text = detail["text"]?.string
     }
