@@ -160,7 +160,8 @@ public actor EmulatorHost {
       alarm = nil
       return
     }
-    if alarm?.due == due { return }
+    // One that rings too early does no harm and sets itself again: timers that move on with each frame cost nothing.
+    if let alarm, alarm.due <= due { return }
     alarm?.task.cancel()
     let wait = Duration.milliseconds(max(0, due.addingClamped(-now)))
     let task = Task { [weak self] in

@@ -67,7 +67,7 @@ public struct SystemClock: ChatClock {
 
   public func sleep(for duration: Duration) async throws {
     // The one place where real time passes; everything else takes a clock.
-    try await Task.sleep(for: duration)
+    try await SystemAlarms.shared.sleep(for: duration)
   }
 }
 

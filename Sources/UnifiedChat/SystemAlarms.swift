@@ -1,0 +1,156 @@
+import Synchronization
+
+/// Wakes those who sleep on the system's clock.
+///
+/// Most sleepers are limits of time that are cancelled long before they are due, one with each request. A timer of the
+/// system for each would cost a thread's wake-up; here only the one that is due first has such a timer, and to sleep
+/// and to be cancelled are a matter of a lock.
+final class SystemAlarms: Sendable {
+  static let shared = SystemAlarms()
+
+  private let state = Mutex(State())
+
+  private struct State {
+    var queue = SleeperQueue()
+    /// When the next timer of the system rings; nil while there is none.
+    var ring: ContinuousClock.Instant?
+
+    /// True when a timer must be set for `due`.
+    mutating func mustRing(at due: ContinuousClock.Instant) -> Bool {
+      if let ring, ring <= due { return false }
+      ring = due
+      return true
+    }
+  }
+
+  /// - Throws: `CancellationError` when the task is cancelled.
+  func sleep(for duration: Duration) async throws {
+    guard duration > .zero else { return try Task.checkCancellation() }
+    let due = ContinuousClock.now.advanced(by: duration)
+    let sleeper = Sleeper()
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        if sleeper.begin(continuation) { add(sleeper, due: due) }
+      }
+    } onCancel: {
+      if sleeper.end(.failure(CancellationError())) { state.withLock { $0.queue.noteEnd() } }
+    }
+  }
+
+  private func add(_ sleeper: Sleeper, due: ContinuousClock.Instant) {
+    let mustRing = state.withLock { state in
+      state.queue.add(sleeper, due: due)
+      return state.mustRing(at: due)
+    }
+    if mustRing { ring(at: due) }
+  }
+
+  /// Nobody owns this task: it belongs to the process, like the clock.
+  private func ring(at time: ContinuousClock.Instant) {
+    Task.detached { [self] in
+      // The system's timer itself; a task that nobody cancels wakes at its time.
+      try? await Task.sleep(until: time, clock: .continuous)
+      wakeDue()
+    }
+  }
+
+  private func wakeDue() {
+    let now = ContinuousClock.now
+    let (due, next) = state.withLock { state in
+      // An earlier timer may have come in between; its own ring looks after what is due then.
+      if let ring = state.ring, ring <= now { state.ring = nil }
+      let due = state.queue.takeDue(at: now)
+      let next = state.queue.nextDue.flatMap { state.mustRing(at: $0) ? $0 : nil }
+      return (due, next)
+    }
+    for sleeper in due { _ = sleeper.end(.success(())) }
+    if let next { ring(at: next) }
+  }
+}
+
+/// One who sleeps. Both the clock and a cancellation may end it; the first counts.
+private final class Sleeper: Sendable {
+  private enum State {
+    case new
+    case asleep(CheckedContinuation<Void, any Error>)
+    case over
+  }
+
+  private let state = Mutex(State.new)
+
+  var isOver: Bool { state.withLock { if case .over = $0 { true } else { false } } }
+
+  /// False when it was cancelled before; the continuation has been resumed then.
+  func begin(_ continuation: CheckedContinuation<Void, any Error>) -> Bool {
+    let begins = state.withLock { state in
+      guard case .new = state else { return false }
+      state = .asleep(continuation)
+      return true
+    }
+    if !begins { continuation.resume(throwing: CancellationError()) }
+    return begins
+  }
+
+  /// True when it slept until now.
+  func end(_ result: Result<Void, any Error>) -> Bool {
+    let continuation = state.withLock { state -> CheckedContinuation<Void, any Error>? in
+      defer { state = .over }
+      if case .asleep(let continuation) = state { return continuation }
+      return nil
+    }
+    continuation?.resume(with: result)
+    return continuation != nil
+  }
+}
+
+/// Sleepers by time. Those that have ended stay until they come to the front or are the most.
+private struct SleeperQueue {
+  private typealias Entry = (due: ContinuousClock.Instant, sleeper: Sleeper)
+
+  /// A binary heap, the earliest first.
+  private var entries: [Entry] = []
+  private var ended = 0
+
+  var nextDue: ContinuousClock.Instant? { entries.first?.due }
+
+  mutating func add(_ sleeper: Sleeper, due: ContinuousClock.Instant) {
+    entries.append((due, sleeper))
+    var child = entries.count - 1
+    while child > 0, entries[child].due < entries[(child - 1) / 2].due {
+      entries.swapAt(child, (child - 1) / 2)
+      child = (child - 1) / 2
+    }
+  }
+
+  /// Takes all out that are due, and the ended ones before the first that is not.
+  mutating func takeDue(at now: ContinuousClock.Instant) -> [Sleeper] {
+    var due: [Sleeper] = []
+    while let first = entries.first, first.due <= now || first.sleeper.isOver {
+      if first.due <= now { due.append(first.sleeper) }
+      removeFirst()
+    }
+    return due
+  }
+
+  /// One of the sleepers was cancelled.
+  mutating func noteEnd() {
+    ended += 1
+    guard ended > 64, ended * 2 > entries.count else { return }
+    ended = 0
+    let live = entries.filter { !$0.sleeper.isOver }
+    entries = []
+    for entry in live { add(entry.sleeper, due: entry.due) }
+  }
+
+  private mutating func removeFirst() {
+    entries.swapAt(0, entries.count - 1)
+    entries.removeLast()
+    var parent = 0
+    while let least = [2 * parent + 1, 2 * parent + 2].filter({ $0 < entries.count })
+      .min(by: { entries[$0].due < entries[$1].due }), entries[least].due < entries[parent].due
+    {
+      entries.swapAt(least, parent)
+      parent = least
+    }
+  }
+}

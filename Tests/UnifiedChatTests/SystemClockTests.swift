@@ -1,0 +1,45 @@
+import Testing
+import UnifiedChat
+
+@Suite("Sleeping on the system's clock", .timeLimit(.minutes(1)))
+struct SystemClockTests {
+  @Test("nobody wakes before the time, whoever sleeps beside")
+  func noneEarly() async throws {
+    let clock = ContinuousClock()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      // Later ones first, so that each new one is due before all others, and the reverse.
+      for milliseconds in [40, 30, 20, 10, 5, 1, 15, 25, 35, 40] {
+        group.addTask {
+          let start = clock.now
+          try await SystemClock().sleep(for: .milliseconds(milliseconds))
+          #expect(clock.now - start >= .milliseconds(milliseconds))
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  @Test("a cancelled one ends at once, before or while it sleeps, and the others sleep on")
+  func cancelled() async throws {
+    let other = Task { try await SystemClock().sleep(for: .milliseconds(50)) }
+    for turns in 0..<200 {
+      let task = Task { try await SystemClock().sleep(for: .seconds(3600)) }
+      for _ in 0..<turns % 5 { await Task.yield() }
+      task.cancel()
+      await #expect(throws: CancellationError.self) { try await task.value }
+    }
+    try await other.value
+  }
+
+  @Test("no time is no sleep, but a cancelled task is told so")
+  func nothing() async throws {
+    try await SystemClock().sleep(for: .zero)
+    try await SystemClock().sleep(for: .seconds(-5))
+    let task = Task {
+      while !Task.isCancelled { await Task.yield() }
+      try await SystemClock().sleep(for: .zero)
+    }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+  }
+}
