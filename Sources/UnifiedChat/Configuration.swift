@@ -104,19 +104,10 @@ public struct Profile: Sendable, Hashable {
 }
 
 /// Where a secret is, not the secret.
-public enum SecretReference: Sendable, Hashable, CustomStringConvertible {
+public enum SecretReference: Sendable, Hashable {
   case environment(String)
   case file(String)
   case keychain(String)
   /// Allowed with a warning: a secret that stands in the file itself.
   case literal(String)
-
-  public var description: String {
-    switch self {
-    case .environment(let name): "environment variable \(name)"
-    case .file(let path): "file \(path)"
-    case .keychain(let item): "keychain item \(item)"
-    case .literal: "literal (redacted)"
-    }
-  }
 }

@@ -46,17 +46,10 @@ public enum SyncState: Sendable, Hashable {
 }
 
 /// What opens a connection. Never printed.
-public enum Credential: Sendable, Hashable, CustomStringConvertible {
+public enum Credential: Sendable, Hashable {
   /// For services that let any user id in, or sign by the provider.
   case none
   case token(String)
-
-  public var description: String {
-    switch self {
-    case .none: "none"
-    case .token: "token(redacted)"
-    }
-  }
 }
 
 /// A signature over one operation, for vendors that sign (`auth.signature`).

@@ -100,8 +100,10 @@ extension LeanCloudAdapter {
   public func channels(_ query: ChannelQuery, page: PageToken?) async throws(ChatError) -> Page<Channel> {
     let user = try requireUser(.listChannels)
     var all: [Channel] = []
+    var walk = PageWalk()
     var last = ""
     while true {
+      try walk.advance(to: last, .listChannels)
       let answer = try await ask(
         "conv", "query",
         [

@@ -117,7 +117,9 @@ extension LeanCloudAdapter {
   /// The service finds no message by its id alone: the history is walked back from the newest.
   public func message(_ id: MessageID, in channel: ChannelID) async throws(ChatError) -> Message {
     var anchor: LeanCloudAnchor?
+    var walk = PageWalk()
     while true {
+      try walk.advance(to: anchor.map { "\($0.timestamp) \($0.id)" } ?? "", .fetchMessage)
       let page = try await read(channel, anchor, older: true, count: LeanCloudLimits.historyPage)
       if let found = page.first(where: { MessageID($0.id) == id }) { return LeanCloudMapping.message(found) }
       guard page.count == LeanCloudLimits.historyPage, let first = page.first else { break }

@@ -141,8 +141,10 @@ public struct LeanCloudSource: ChatSource {
   private func roles(of channel: ChannelID) async throws(ChatError) -> [UserID: MemberRole] {
     guard model == .conversation else { return [:] }
     var roles: [UserID: MemberRole] = [:]
+    var walk = PageWalk()
     var cursor: Cursor?
     repeat {
+      try walk.advance(to: cursor?.rawValue ?? "", .readSource)
       let page: (rows: [JSONObject], next: Cursor?)
       do {
         page = try await rows(
@@ -164,8 +166,10 @@ public struct LeanCloudSource: ChatSource {
   private func silenced(in channel: ChannelID) async throws(ChatError) -> Set<UserID> {
     guard model == .conversation else { return [] }
     var silenced: Set<UserID> = []
+    var walk = PageWalk()
     var next: String?
     repeat {
+      try walk.advance(to: next ?? "", .readSource)
       var query = [("limit", "100")]
       if let next { query.append(("next", next)) }
       let answer = try await rest.call(

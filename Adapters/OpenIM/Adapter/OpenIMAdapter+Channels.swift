@@ -254,6 +254,7 @@ extension OpenIMAdapter {
 
   private func joinedGroups(_ me: UserID) async throws(ChatError) -> [JSONValue] {
     var groups: [JSONValue] = []
+    var walk = PageWalk()
     var number = 1
     while true {
       let data = try await call(
@@ -261,6 +262,8 @@ extension OpenIMAdapter {
         ["fromUserID": .string(me.rawValue), "pagination": OpenIMAdmin.page(number, size: 200)], for: .listChannels)
       let page = data["groups"]?.array ?? []
       groups += page
+      // A server without an end of pages repeats its groups.
+      for group in page { try walk.advance(to: group["groupID"]?.string ?? "", .listChannels) }
       if page.isEmpty || Int64(groups.count) >= data["total"]?.int ?? 0 { return groups }
       number += 1
     }

@@ -51,8 +51,10 @@ struct SendbirdAdmin: Sendable {
 
   func allMembers(of id: ChannelID) async throws(ChatError) -> Set<UserID> {
     var found: Set<UserID> = []
+    var walk = PageWalk()
     var token = ""
     repeat {
+      try walk.advance(to: token, .listMembers)
       let page = try await members(of: id, token: token)
       for json in page.members { if let user = SendbirdUser(json) { found.insert(user.id) } }
       token = page.next

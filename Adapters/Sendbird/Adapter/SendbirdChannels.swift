@@ -86,8 +86,10 @@ extension SendbirdAdapter {
     if query.kinds == [.open] { return try await enteredChannels(query) }
     let me = try session(.listChannels).user.rawValue
     var found: [Channel] = []
+    var walk = PageWalk()
     var token = page?.rawValue ?? ""
     while true {
+      try walk.advance(to: token, .listChannels)
       let wanted = min(SendbirdLimits.page, query.limit - found.count)
       let json = try await call(
         "GET", ["users", me, "my_group_channels"], query: listQuery(query, token: token, limit: max(1, wanted)),
@@ -232,8 +234,10 @@ extension SendbirdAdapter {
 
   public func members(of id: ChannelID, limit: Int, page: PageToken?) async throws(ChatError) -> Page<Member> {
     var found: [Member] = []
+    var walk = PageWalk()
     var token = page?.rawValue ?? ""
     while true {
+      try walk.advance(to: token, .listMembers)
       var query = SendbirdQuery()
       query.add("token", token)
       query.add("limit", Int64(max(1, min(SendbirdLimits.page, limit - found.count))))
