@@ -66,8 +66,8 @@ struct CacheFile {
         throw StorageFault(reason: .denied, cause: "cannot make the folder").error(path: path)
       }
     }
-    // SQLite gives its companions the mode of the main file.
-    let descriptor = open(path, O_RDWR | O_CREAT, 0o600)
+    // SQLite gives its companions the mode of the main file. A link would lead what is written to another's file.
+    let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw StorageFault(systemError: errno).error(path: path) }
     fchmod(descriptor, 0o600)
     close(descriptor)

@@ -47,6 +47,19 @@ struct StorageTests {
     #expect(await other.records() == [["type": "user", "name": "😀\u{301}"]])
   }
 
+  @Test("links in the place of the file are replaced, and what they lead to is not touched")
+  func links() async throws {
+    let victim = try scratch.file("victim", "mine")
+    let store = try EmulatorStore(host, directory: scratch.path)
+    for link in [store.file, store.file + ".new"] {
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: victim)
+    }
+    try await store.save()
+    #expect(FileManager.default.contents(atPath: victim) == Data("mine".utf8))
+    let attributes = try FileManager.default.attributesOfItem(atPath: store.file)
+    #expect(attributes[.type] as? FileAttributeType == .typeRegular)
+  }
+
   @Test("nothing is written when nothing changed")
   func unchanged() async throws {
     let store = try EmulatorStore(host, directory: scratch.path)

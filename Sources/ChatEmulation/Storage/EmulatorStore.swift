@@ -106,9 +106,11 @@ public final class EmulatorStore: Sendable {
   private func write(_ bytes: [UInt8]) throws(EmulatorStoreError) {
     let fresh = file + ".new"
     do {
-      _ = FileManager.default.createFile(atPath: fresh, contents: nil, attributes: [.posixPermissions: 0o600])
-      let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: fresh))
-      try handle.truncate(atOffset: 0)
+      // What a kill left there, or a link that would lead the state to another's file, goes first.
+      unlink(fresh)
+      let descriptor = open(fresh, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0o600)
+      guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+      let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
       try handle.write(contentsOf: Data(bytes))
       try handle.synchronize()
       try handle.close()

@@ -165,7 +165,7 @@ final class ProcessLock: Sendable {
   private let descriptor: Int32
 
   init(_ path: String) throws(ChatError) {
-    descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+    descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw PrivateFile.failure(errno, path, .writeDestination) }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       close(descriptor)

@@ -15,6 +15,12 @@ enum PrivateFile {
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw failure(errno, path, operation) }
   }
 
+  /// A link could lead what is written to another's file.
+  static func refuseLink(_ path: String, operation: ChatError.Operation) throws(ChatError) {
+    var information = stat()
+    if lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFLNK { throw failure(ELOOP, path, operation) }
+  }
+
   static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
   /// Bytes of the file; nil when it is not there.
@@ -59,6 +65,7 @@ enum PrivateFile {
       case EACCES, EPERM, EROFS: (.storage(.denied), "not permitted; check owner and mode")
       case ENOSPC, EDQUOT, EFBIG: (.storage(.full), "no space left; free some and run the same command again")
       case EISDIR: (.storage(.denied), "is a folder")
+      case ELOOP: (.storage(.denied), "is a symbolic link; name the file itself")
       default: (.storage(.other), String(cString: strerror(code)))
       }
     return ChatError(kind, operation: operation, detail: "\(path): \(mend)")
@@ -104,15 +111,16 @@ final class FileWriter {
   private var isFinished = false
 
   init(_ path: String, operation: ChatError.Operation) throws(ChatError) {
-    descriptor = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0o600)
+    descriptor = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0o600)
     self.path = path
     self.operation = operation
     guard descriptor >= 0 else { throw PrivateFile.failure(errno, path, operation) }
   }
 
-  /// A file that was not finished is removed.
+  /// A file that was not finished is removed; one that could not be opened is not ours.
   deinit {
-    if descriptor >= 0 { close(descriptor) }
+    guard descriptor >= 0 else { return }
+    close(descriptor)
     if !isFinished { unlink(path) }
   }
 

@@ -34,6 +34,12 @@ enum Secrets {
     guard let data = FileManager.default.contents(atPath: file) else {
       throw Failure(.configuration, "\(file): the secret cannot be read; create the file with mode 0600")
     }
+    // Secrets that an orchestrator mounts are links.
+    let target = (file as NSString).resolvingSymlinksInPath
+    let mode = try? FileManager.default.attributesOfItem(atPath: target)[.posixPermissions] as? Int
+    if let mode, mode & 0o077 != 0 {
+      Standard.error("warning: \(file): others on this machine can read this secret; chmod 600 it")
+    }
     var text = String(decoding: data, as: UTF8.self)
     if text.hasSuffix("\n") { text.removeLast() }
     guard !text.isEmpty else { throw Failure(.configuration, "\(file): the secret is empty") }
