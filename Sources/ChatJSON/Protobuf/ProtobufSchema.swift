@@ -43,13 +43,23 @@ public struct ProtobufSchema: Sendable {
     var byName: [ByteKey: Int]
   }
 
-  struct Field: Sendable {
-    var name: String
-    var number: UInt32
-    var type: FieldType
-    var label: Label
-    var isPacked: Bool
-    var oneof: String?
+  /// A class, because a copy of its parts with each field that is read or written would cost more than the field.
+  final class Field: Sendable {
+    let name: String
+    let number: UInt32
+    let type: FieldType
+    let label: Label
+    let isPacked: Bool
+    let oneof: String?
+
+    init(name: String, number: UInt32, type: FieldType, label: Label, isPacked: Bool, oneof: String?) {
+      self.name = name
+      self.number = number
+      self.type = type
+      self.label = label
+      self.isPacked = isPacked
+      self.oneof = oneof
+    }
 
     /// A zero and an absent one are the same.
     var hasImplicitPresence: Bool { label == .implicit }
