@@ -11,6 +11,10 @@ enum Emission: Sendable {
 extension EmulatorHost {
   /// Sends outputs on their way, in order. `hits` are what rules about the sender's frame do to the replies to it.
   func deliver(_ outputs: [EmulatorOutput], repliesTo origin: Origin? = nil, _ hits: [FaultTable.Hit] = []) {
+    if !isWatched, hits.isEmpty {
+      carryOut(outputs)
+      return rearm()
+    }
     for output in outputs {
       guard isWatched || !hits.isEmpty, let target = output.target else {
         carryOut(output)
@@ -93,6 +97,23 @@ extension EmulatorHost {
     switch emission {
     case .output(let output): carryOut(output)
     case .bytes(let id, let bytes): _ = links[id]?.write(bytes)
+    }
+  }
+
+  /// Messages to one connection that follow one another go together.
+  private func carryOut(_ outputs: [EmulatorOutput]) {
+    var rest = outputs[...]
+    while let output = rest.popFirst() {
+      guard case .send(let id, let message) = output, case .send(id, _)? = rest.first else {
+        carryOut(output)
+        continue
+      }
+      var messages = [message]
+      while case .send(id, let next)? = rest.first {
+        messages.append(next)
+        rest = rest.dropFirst()
+      }
+      links[id]?.send(messages)
     }
   }
 

@@ -6,6 +6,8 @@ protocol EmulatorLink: AnyObject, Sendable {
   func accept(subprotocol: String?)
   func reject(_ response: HTTPResponse)
   func send(_ message: WebSocketMessage)
+  /// Several in this order.
+  func send(_ messages: [WebSocketMessage])
   /// Sends a close frame after all that was sent before, then ends the link.
   func close(_ close: WebSocketClose)
   /// Ends the link without a close frame.
@@ -14,6 +16,10 @@ protocol EmulatorLink: AnyObject, Sendable {
   func write(_ bytes: [UInt8]) -> Bool
   /// Ends the direction to the client only; false where there is no byte stream.
   func halfClose() -> Bool
+}
+
+extension EmulatorLink {
+  func send(_ messages: [WebSocketMessage]) { for message in messages { send(message) } }
 }
 
 /// The far end of one HTTP exchange.

@@ -16,11 +16,13 @@ public struct EmulatorRunSettings: Sendable {
   public var recordFiles: [String]
   public var printsCoverage: Bool
   public var journal: JournalSettings
+  /// Host names and web pages that are served beside those of this machine.
+  public var access: EmulatorAccess
 
   public init(
     address: String = "127.0.0.1", port: UInt16 = 0, controlPort: UInt16? = nil, clock: EmulatorClock = .real,
     dataDirectory: String? = nil, recordFiles: [String] = [], printsCoverage: Bool = false,
-    journal: JournalSettings = .off
+    journal: JournalSettings = .off, access: EmulatorAccess = EmulatorAccess()
   ) {
     self.address = address
     self.port = port
@@ -30,6 +32,7 @@ public struct EmulatorRunSettings: Sendable {
     self.recordFiles = recordFiles
     self.printsCoverage = printsCoverage
     self.journal = journal
+    self.access = access
   }
 }
 
@@ -60,7 +63,8 @@ extension EmulatorServer {
     let store = try settings.dataDirectory.map { try EmulatorStore(host, directory: $0) }
     if let store, try await store.load() { report(.restored(file: store.file)) }
     // The port is taken before a long load, so that a wrong one shows at once; clients come after it is told.
-    let server = try await EmulatorServer(host, address: settings.address, port: settings.port)
+    let server = try await EmulatorServer(
+      host, address: settings.address, port: settings.port, access: settings.access)
     var control: ControlServer?
     if let port = settings.controlPort { control = try ControlServer(host.control, port: port) }
     for file in settings.recordFiles { report(.loaded(file: file, records: try await host.load(contentsOf: file))) }

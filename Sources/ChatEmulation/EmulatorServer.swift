@@ -42,15 +42,21 @@ public final class EmulatorServer: Sendable {
   ///   - address: numeric; anything but a loopback address lets other machines in.
   ///   - bodyLimit: bytes of one request's body; a larger one is answered with 413.
   ///   - messageLimit: bytes of one WebSocket message; a larger one closes with 1009.
+  ///   - access: which names and pages are served; others are refused with 403.
+  ///   - patience: how long a client may take for the head of a request, or leave its answers unread.
   public init(
     _ host: EmulatorHost, address: String = "127.0.0.1", port: UInt16 = 0, bodyLimit: Int = 256 << 20,
-    messageLimit: Int = 16 << 20
+    messageLimit: Int = 16 << 20, access: EmulatorAccess = EmulatorAccess(), patience: Duration = .seconds(60)
   ) async throws(EmulatorServerError) {
     let service = SocketService(
       makeConnectionID: { host.makeConnectionID() }, makeExchangeID: { host.makeExchangeID() },
       deliver: { host.submitAndWake($0) })
-    server = try SocketServer(
-      address: address, port: port, service: service, bodyLimit: bodyLimit, messageLimit: messageLimit)
+    var settings = SocketServerSettings()
+    settings.bodyLimit = bodyLimit
+    settings.messageLimit = messageLimit
+    settings.access = access
+    settings.patience = patience
+    server = try SocketServer(address: address, port: port, service: service, settings: settings)
     self.host = host
     self.address = address
     self.port = server.port
@@ -78,7 +84,7 @@ final class SocketServer: Sendable {
   private let stopped = OneShot<Void>()
 
   init(
-    address: String, port: UInt16, service: SocketService, bodyLimit: Int, messageLimit: Int
+    address: String, port: UInt16, service: SocketService, settings: SocketServerSettings
   ) throws(EmulatorServerError) {
     let mailbox: SocketMailbox
     let bound: (descriptor: Int32, port: UInt16)
@@ -90,10 +96,10 @@ final class SocketServer: Sendable {
     }
     self.mailbox = mailbox
     self.port = bound.port
-    let settings = SocketServerSettings(
-      bodyLimit: bodyLimit, messageLimit: messageLimit, authority: EmulatorServer.authority(address, bound.port))
+    var settings = settings
+    settings.authority = EmulatorServer.authority(address, bound.port)
     let stopped = self.stopped
-    let thread = Thread {
+    let thread = Thread { [settings] in
       // The loop lives on this thread alone.
       SocketLoop(
         listener: bound.descriptor, address: address, port: bound.port, mailbox: mailbox, service: service,

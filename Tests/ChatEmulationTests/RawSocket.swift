@@ -17,13 +17,13 @@ enum RawSocket {
   }
 
   /// Sends `parts` one after the other and reads until the server ends the connection (at most 10 s) or until
-  /// `count` bytes are there.
+  /// `count` bytes are there; then sends `last`, if there is such a thing, and reads until the end.
   static func exchange(
-    _ parts: [[UInt8]], port: UInt16, endingHalf: Bool = false, upTo count: Int = .max
+    _ parts: [[UInt8]], port: UInt16, endingHalf: Bool = false, upTo count: Int = .max, last: [UInt8]? = nil
   ) async -> Answer {
     await withCheckedContinuation { continuation in
       // An own thread, because these calls block.
-      Thread { continuation.resume(returning: run(parts, port, endingHalf, count)) }.start()
+      Thread { continuation.resume(returning: run(parts, port, endingHalf, count, last)) }.start()
     }
   }
 
@@ -33,7 +33,9 @@ enum RawSocket {
     await exchange([Array(text.utf8)], port: port, endingHalf: endingHalf, upTo: count)
   }
 
-  private static func run(_ parts: [[UInt8]], _ port: UInt16, _ endingHalf: Bool, _ count: Int) -> Answer {
+  private static func run(
+    _ parts: [[UInt8]], _ port: UInt16, _ endingHalf: Bool, _ count: Int, _ last: [UInt8]?
+  ) -> Answer {
     var answer = Answer()
     #if canImport(Darwin)
       let descriptor = socket(AF_INET, SOCK_STREAM, 0)
@@ -55,14 +57,22 @@ enum RawSocket {
     guard connected == 0 else { return answer }
     for part in parts { send(descriptor, part, part.count, Int32(MSG_NOSIGNAL)) }
     if endingHalf { shutdown(descriptor, Int32(SHUT_WR)) }
+    guard receive(descriptor, &answer, upTo: count), let last else { return answer }
+    send(descriptor, last, last.count, Int32(MSG_NOSIGNAL))
+    _ = receive(descriptor, &answer, upTo: .max)
+    return answer
+  }
+
+  /// False at the end of the connection.
+  private static func receive(_ descriptor: Int32, _ answer: inout Answer, upTo count: Int) -> Bool {
     var buffer = [UInt8](repeating: 0, count: 65536)
     while answer.bytes.count < count {
       let read = recv(descriptor, &buffer, buffer.count, 0)
       if read < 0 { answer.wasReset = errno == ECONNRESET }
-      if read <= 0 { break }
+      if read <= 0 { return false }
       answer.bytes += buffer[..<read]
     }
-    return answer
+    return true
   }
 
   /// A frame of a client, masked.
@@ -79,7 +89,7 @@ enum RawSocket {
   static let upgrade = Array(
     """
     GET /ws?user=raw HTTP/1.1\r
-    Host: vendor.example\r
+    Host: localhost\r
     Upgrade: websocket\r
     Connection: keep-alive, Upgrade\r
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r

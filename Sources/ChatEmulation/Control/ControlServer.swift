@@ -28,8 +28,9 @@ public final class ControlServer: Sendable {
     let service = SocketService(
       makeConnectionID: { EmulatorConnectionID(nextID()) }, makeExchangeID: { EmulatorExchangeID(nextID()) },
       deliver: { work in for item in work { Self.serve(item, ControlRouter(control: control), token) } })
-    server = try SocketServer(
-      address: "127.0.0.1", port: port, service: service, bodyLimit: 1 << 30, messageLimit: 1 << 20)
+    var settings = SocketServerSettings()
+    settings.bodyLimit = 1 << 30
+    server = try SocketServer(address: "127.0.0.1", port: port, service: service, settings: settings)
     self.port = server.port
   }
 

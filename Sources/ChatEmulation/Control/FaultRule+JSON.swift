@@ -66,12 +66,17 @@ extension FaultRule.Action {
     }
   }
 
+  /// More would fill the memory rather than test a client.
+  private static let mostCopies = 10_000
+
   private static func make(_ name: String, _ json: JSONValue) throws(EmulatorControlError) -> Self {
     switch name {
     case "delay": return .delay(try duration(json.int ?? json["ms"]?.int, name), jitter: .milliseconds(json["jitter_ms"]?.int ?? 0))
     case "drop": return .drop
     case "duplicate":
-      return .duplicate(times: number(json, "times") ?? 1, gap: .milliseconds(json["gap_ms"]?.int ?? 0))
+      let times = number(json, "times") ?? 1
+      guard times <= mostCopies else { throw .invalid("duplicate: at most \(mostCopies) times") }
+      return .duplicate(times: times, gap: .milliseconds(json["gap_ms"]?.int ?? 0))
     case "reorder": return .reorder(window: number(json, "window") ?? 2, shuffled: json["shuffled"]?.bool ?? false)
     case "fail": return .fail(try failure(json))
     case "http": return .http(try response(json))

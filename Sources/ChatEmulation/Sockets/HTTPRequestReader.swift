@@ -1,13 +1,13 @@
 import ChatTransport
 
 /// The head of one request, with the target as it stood on the wire.
-struct HTTPRequestHead: Equatable {
-  var method: String
+package struct HTTPRequestHead: Equatable {
+  package var method: String
   /// Not decoded and not normalised: a `%2F` in an id must reach the machine as it was sent.
-  var target: String
+  package var target: String
   /// Minor version of HTTP/1.
   var minorVersion: Int
-  var headers: HTTPHeaders
+  package var headers: HTTPHeaders
 
   /// True when `name` lists `token` among its comma-separated values.
   func lists(_ token: String, in name: String) -> Bool {
@@ -34,8 +34,8 @@ extension Substring {
 }
 
 /// Reads HTTP/1 requests from a connection, one after the other (RFC 9112): bodies by length or chunked.
-struct HTTPRequestReader {
-  enum Event: Equatable {
+package struct HTTPRequestReader {
+  package enum Event: Equatable {
     /// The head asks for `100 Continue` before its body.
     case expectsContinue
     case request(HTTPRequestHead, body: [UInt8])
@@ -48,6 +48,8 @@ struct HTTPRequestReader {
   }
 
   static let headLimit = 64 << 10
+  /// Fields of one head.
+  static let fieldLimit = 256
 
   let bodyLimit: Int
   private var phase = Phase.head
@@ -55,10 +57,16 @@ struct HTTPRequestReader {
   private var body: [UInt8] = []
   private var scanned = 0
 
-  init(bodyLimit: Int) { self.bodyLimit = bodyLimit }
+  /// The head of a request is there, and its body is arriving.
+  var hasHead: Bool { if case .head = phase { false } else { true } }
+  /// A request has begun and is not complete.
+  var isInside: Bool { hasHead || scanned > 0 }
+  var heldBytes: Int { body.count }
+
+  package init(bodyLimit: Int) { self.bodyLimit = bodyLimit }
 
   /// The next event, or nil when more bytes are needed.
-  mutating func next(_ input: inout InputBuffer) -> Event? {
+  package mutating func next(_ input: inout InputBuffer) -> Event? {
     while true {
       switch phase {
       case .head:
@@ -113,15 +121,23 @@ struct HTTPRequestReader {
     }
     guard end <= Self.headLimit else { return .event(failure(431, "the header fields are too long")) }
     scanned = 0
-    guard let head = Self.parse(head: input.take(end)) else { return .event(failure(400, "malformed head")) }
+    let bytes = input.take(end)
+    // The request line, the fields and the blank line.
+    guard bytes.count(where: { $0 == 10 }) <= Self.fieldLimit + 2 else {
+      return .event(failure(431, "there are too many header fields"))
+    }
+    guard let head = Self.parse(head: bytes) else { return .event(failure(400, "malformed head")) }
     self.head = head
     return prepareBody(head)
   }
 
   private mutating func prepareBody(_ head: HTTPRequestHead) -> Outcome? {
     let lengths = Set(head.headers.fields.filter { $0.name.lowercased() == "content-length" }.map(\.value))
-    if let coding = head.headers["transfer-encoding"] {
+    let codings = head.headers.fields.filter { $0.name.lowercased() == "transfer-encoding" }.map(\.value)
+    if let coding = codings.first {
+      // What two readers of the same bytes could understand in two ways is refused (RFC 9112 §6.1, §11.2).
       guard lengths.isEmpty else { return .event(failure(400, "both a length and a transfer coding")) }
+      guard codings.count == 1, head.minorVersion >= 1 else { return .event(failure(400, "an unclear transfer coding")) }
       guard coding.lowercased() == "chunked" else { return .event(failure(501, "unknown transfer coding")) }
       phase = .chunkSize
     } else {
@@ -152,20 +168,31 @@ struct HTTPRequestReader {
     case .trailers:
       if line.isEmpty { return finish() }
     default:
-      let digits = line.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: " ") }
-      guard !digits.isEmpty, let size = Int(String(decoding: digits, as: UTF8.self), radix: 16), size >= 0 else {
-        return failure(400, "a chunk's size is no number")
-      }
+      guard let size = Self.chunkSize(line) else { return failure(400, "a chunk's size is no number") }
       guard size <= bodyLimit - body.count else { return failure(413, "the body is too large") }
       phase = size == 0 ? .trailers : .chunk(size)
     }
     return nil
   }
 
-  private static func parse(head: ArraySlice<UInt8>) -> HTTPRequestHead? {
-    let lines = head.dropLast(4).split(separator: 10, omittingEmptySubsequences: false).map { line in
-      line.last == 13 ? line.dropLast() : line
+  /// Hex digits alone, then at most blanks and an extension: `+5` and `0x5` are numbers for some readers and not for
+  /// others.
+  private static func chunkSize(_ line: ArraySlice<UInt8>) -> Int? {
+    let digits = line.prefix { byte in
+      (48...57).contains(byte) || (65...70).contains(byte) || (97...102).contains(byte)
     }
+    let rest = line.dropFirst(digits.count).drop { $0 == 32 || $0 == 9 }
+    guard !digits.isEmpty, rest.isEmpty || rest.first == UInt8(ascii: ";"), !rest.contains(13), !rest.contains(10) else {
+      return nil
+    }
+    return Int(String(decoding: digits, as: UTF8.self), radix: 16)
+  }
+
+  private static func parse(head: ArraySlice<UInt8>) -> HTTPRequestHead? {
+    let pieces = head.dropLast(2).split(separator: 10, omittingEmptySubsequences: false).dropLast()
+    // A line ends in CR LF. A bare CR or LF, or a NUL, is the end of a line for some readers and not for others.
+    guard pieces.allSatisfy({ $0.last == 13 && !$0.dropLast().contains(13) && !$0.contains(0) }) else { return nil }
+    let lines = pieces.map { $0.dropLast() }
     guard let first = lines.first else { return nil }
     let words = first.split(separator: 32, omittingEmptySubsequences: false)
     guard words.count == 3, !words[0].isEmpty, words[0].allSatisfy(isToken) else { return nil }
@@ -184,6 +211,8 @@ struct HTTPRequestReader {
       let value = Substring(decoding: line[(colon + 1)...], as: UTF8.self).trimmingSpaces
       fields.append(HTTPHeaders.Field(String(decoding: line[..<colon], as: UTF8.self), String(value)))
     }
+    // Two hosts are two opinions on whom the request is for.
+    guard fields.count(where: { $0.name.lowercased() == "host" }) <= 1 else { return nil }
     let method = String(decoding: words[0], as: UTF8.self)
     return HTTPRequestHead(method: method, target: target, minorVersion: minor, headers: HTTPHeaders(fields))
   }

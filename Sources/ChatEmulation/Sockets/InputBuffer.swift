@@ -1,5 +1,7 @@
 /// Bytes that arrived and were not consumed yet; consuming from the front costs nothing until much is consumed.
-struct InputBuffer {
+package struct InputBuffer {
+  package init() {}
+
   private(set) var bytes: [UInt8] = []
   private(set) var start = 0
 
@@ -11,7 +13,7 @@ struct InputBuffer {
 
   mutating func append(_ more: UnsafeRawBufferPointer) { bytes.append(contentsOf: more) }
 
-  mutating func append(_ more: [UInt8]) { bytes.append(contentsOf: more) }
+  package mutating func append(_ more: [UInt8]) { bytes.append(contentsOf: more) }
 
   mutating func consume(_ count: Int) {
     start += min(count, self.count)

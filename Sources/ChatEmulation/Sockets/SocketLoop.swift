@@ -13,6 +13,7 @@ import Foundation
 final class SocketLoop {
   /// How long a connection that we ended may keep sending.
   private static let drainTime = Duration.seconds(2)
+  private static let sweepTime = Duration.milliseconds(50)
   /// How long a client that has ended its half may wait for an answer.
   private static let answerTime = Duration.seconds(60)
 
@@ -29,8 +30,13 @@ final class SocketLoop {
   private var places: [pollfd] = []
   private var serials: [UInt64] = []
   private var placeOf: [UInt64: Int] = [:]
-  /// Peers with a deadline.
+  /// Peers for which something is due some time.
   private var timed: Set<UInt64> = []
+  /// When those were looked at last.
+  private var sweptAt = ContinuousClock.now
+  /// Bytes that each peer holds of what has not come to its end, where it holds any, and their sum.
+  private var held: [UInt64: Int] = [:]
+  private var heldBytes = 0
   private var lastSerial: UInt64 = 0
   private var work: [HostWork] = []
   /// Set when the process has no descriptor left for a new connection.
@@ -71,7 +77,7 @@ final class SocketLoop {
   }
 
   private func turn(_ buffer: UnsafeMutableRawBufferPointer) {
-    places[1].fd = acceptsAgainAt == nil ? listener : -1
+    places[1].fd = acceptsAgainAt == nil && peers.count < settings.connectionLimit ? listener : -1
     guard poll(&places, nfds_t(places.count), timeout) > 0 else { return }
     // Peers are looked at before the mailbox and the listener, which change the places.
     var index = places.count - 1
@@ -91,6 +97,8 @@ final class SocketLoop {
     case .attend(let serial):
       guard let peer = peers[serial] else { return }
       peer.parse(service, &work)
+      // The beginning of a request may have waited behind the one that was answered.
+      peer.noteArrival(at: .now)
       settle(serial, peer)
     case .accepting(let accepts): setAccepting(accepts)
     case .stop: isStopping = true
@@ -109,7 +117,9 @@ final class SocketLoop {
 
   private func acceptAll() {
     do {
-      while listener >= 0, let descriptor = try SystemSocket.accept(listener) {
+      while listener >= 0, peers.count < settings.connectionLimit,
+        let descriptor = try SystemSocket.accept(listener)
+      {
         lastSerial &+= 1
         let writer = SocketWriter(serial: lastSerial, descriptor: descriptor, mailbox: mailbox)
         peers[lastSerial] = SocketPeer(descriptor: descriptor, writer: writer, settings: settings)
@@ -128,13 +138,14 @@ final class SocketLoop {
       switch SystemSocket.read(peer.descriptor, into: buffer) {
       case .bytes(let count):
         peer.received(UnsafeRawBufferPointer(rebasing: buffer[..<count]), service, &work)
+        guard mayHold(serial, peer.heldBytes) else { return close(serial, abruptly: true) }
+        peer.noteArrival(at: .now)
       case .nothing: break
       case .end:
         // A request that came with the end, behind one that was answered just now.
         peer.parse(service, &work)
         let isGone = events & Int16(POLLHUP | POLLERR) != 0
         guard !isGone, peer.ended(deadline: .now + Self.answerTime) else { return close(serial, abruptly: false) }
-        timed.insert(serial)
       }
     }
     settle(serial, peer)
@@ -144,7 +155,8 @@ final class SocketLoop {
   private func settle(_ serial: UInt64, _ peer: SocketPeer) {
     // No more bytes will come to wake the parser for the requests that wait behind the one just answered.
     if peer.hasEnded { peer.parse(service, &work) }
-    let (wantsWrite, end) = peer.writer.flush()
+    let (wantsWrite, unread, moved, end) = peer.writer.flush()
+    if wantsWrite || moved { peer.noteSending(waits: wantsWrite, moved: moved, at: .now) }
     switch end {
     case .reset: return close(serial, abruptly: true)
     case .none where peer.hasEnded && !wantsWrite && !peer.writer.awaitsAnswer(), .afterFlush where peer.hasEnded:
@@ -153,24 +165,39 @@ final class SocketLoop {
       if let link = peer.openLink { work.append(.closed(link.id, WebSocketClose())) }
       peer.writer.halfClose()
       peer.drain(until: .now + Self.drainTime)
-      timed.insert(serial)
     default: break
     }
+    if peer.due != nil { timed.insert(serial) } else if !timed.isEmpty { timed.remove(serial) }
+    if !held.isEmpty { _ = mayHold(serial, peer.heldBytes) }
     guard let place = placeOf[serial] else { return }
-    places[place].events = Int16((peer.wantsRead ? POLLIN : 0) | (wantsWrite ? POLLOUT : 0))
+    places[place].events = Int16((peer.wantsRead(unread: unread) ? POLLIN : 0) | (wantsWrite ? POLLOUT : 0))
+  }
+
+  /// True while all unfinished input together stays in its bounds.
+  private func mayHold(_ serial: UInt64, _ count: Int) -> Bool {
+    let before = held[serial] ?? 0
+    if before != count { held[serial] = count > 0 ? count : nil }
+    heldBytes += count - before
+    return heldBytes <= settings.inputLimit || count <= before
   }
 
   private func closeOverdue() {
+    if timed.isEmpty, acceptsAgainAt == nil { return }
     let now = ContinuousClock.now
     if let time = acceptsAgainAt, time <= now { acceptsAgainAt = nil }
+    // There may be thousands; being late by this much harms nobody.
+    guard now - sweptAt >= Self.sweepTime else { return }
+    sweptAt = now
     for serial in timed {
-      if let deadline = peers[serial]?.deadline, deadline <= now { close(serial, abruptly: false) }
+      guard let peer = peers[serial], let due = peer.due, due <= now else { continue }
+      if peer.refuseOverdue(at: now) { settle(serial, peer) } else { close(serial, abruptly: !peer.isDraining) }
     }
   }
 
   private func close(_ serial: UInt64, abruptly: Bool) {
     guard let peer = peers.removeValue(forKey: serial), let place = placeOf.removeValue(forKey: serial) else { return }
     timed.remove(serial)
+    heldBytes -= held.removeValue(forKey: serial) ?? 0
     if let link = peer.openLink { work.append(.closed(link.id, WebSocketClose())) }
     peer.writer.close(abruptly: abruptly)
     let last = places.count - 1

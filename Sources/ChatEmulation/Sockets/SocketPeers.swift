@@ -26,6 +26,9 @@ final class SocketLink: EmulatorLink {
 
   func send(_ message: WebSocketMessage) { writer.write(WebSocketFrame.bytes(message)) }
 
+  /// In one packet, so that the client wakes up once.
+  func send(_ messages: [WebSocketMessage]) { writer.write(messages.flatMap { WebSocketFrame.bytes($0) }) }
+
   func close(_ close: WebSocketClose) {
     writer.write(WebSocketFrame.bytes(close))
     writer.finish(.afterFlush)
@@ -69,8 +72,17 @@ struct SocketServerSettings: Sendable {
   var bodyLimit = 256 << 20
   /// Bytes of one WebSocket message; a larger one closes with 1009.
   var messageLimit = 16 << 20
+  var access = EmulatorAccess()
+  /// How long the head of a request may take to arrive, its body may pause, and an answer may stay unread.
+  var patience = Duration.seconds(60)
+  /// The whole of one request may take that many times as long.
+  var longestRequest = 20
+  /// Open connections; the next ones wait in the system until one ends.
+  var connectionLimit = 20_000
+  /// Bytes of unfinished requests and messages, of all connections together; who goes over it is cut.
+  var inputLimit = 1 << 30
   /// `127.0.0.1:7001`, for requests without a Host field.
-  var authority: String
+  var authority = ""
 }
 
 /// Whom a server works for. Calls come from the loop's thread.
@@ -94,6 +106,10 @@ final class SocketPeer {
   let writer: SocketWriter
   /// When this peer is closed at the latest, whatever it waits for.
   private(set) var deadline: ContinuousClock.Instant?
+  /// When the request that is arriving began, and when its rest is due.
+  private var arrival: (start: ContinuousClock.Instant, due: ContinuousClock.Instant)?
+  /// When the client must have read something of what waits for it.
+  private var unreadDue: ContinuousClock.Instant?
   /// The client has sent its last byte.
   private(set) var hasEnded = false
 
@@ -108,8 +124,22 @@ final class SocketPeer {
     mode = .http(HTTPRequestReader(bodyLimit: settings.bodyLimit))
   }
 
-  /// False while so much unparsed input waits that the client must be slowed down.
-  var wantsRead: Bool { !hasEnded && (input.count < 1 << 20 || !isWaiting) }
+  /// Answers that a client may leave unread and still be heard.
+  private static let unreadLimit = 8 << 20
+
+  /// False while so much unparsed input or unread output waits that the client must be slowed down.
+  func wantsRead(unread: Int) -> Bool {
+    !hasEnded && (input.count < 1 << 20 || !isWaiting) && unread < Self.unreadLimit
+  }
+
+  /// Bytes that wait for the rest of their request or message.
+  var heldBytes: Int {
+    switch mode {
+    case .http(let reader): input.count + reader.heldBytes
+    case .webSocket(let reader, _): input.count + reader.heldBytes
+    default: input.count
+    }
+  }
 
   private var isWaiting: Bool {
     if case .upgrading = mode { return true }
@@ -137,6 +167,37 @@ final class SocketPeer {
     mode = .draining
     input = InputBuffer()
     self.deadline = deadline
+  }
+
+  // MARK: Times
+
+  /// The earliest of what is due; nil: this peer may stay as it is for ever.
+  var due: ContinuousClock.Instant? { earlier(deadline, earlier(arrival?.due, unreadDue)) }
+
+  private func earlier(_ one: ContinuousClock.Instant?, _ other: ContinuousClock.Instant?) -> ContinuousClock.Instant? {
+    guard let one, let other else { return one ?? other }
+    return min(one, other)
+  }
+
+  /// Notes that something arrived: a request that began must go on, and come to its end.
+  func noteArrival(at now: ContinuousClock.Instant) {
+    guard case .http(let reader) = mode, reader.isInside || !input.isEmpty, !isWaiting else { return arrival = nil }
+    let start = arrival?.start ?? now
+    guard reader.hasHead else { return arrival = (start, start + settings.patience) }
+    arrival = (start, min(now + settings.patience, start + settings.patience * settings.longestRequest))
+  }
+
+  /// Notes whether something waits that the client does not read, and whether it has read since.
+  func noteSending(waits: Bool, moved: Bool, at now: ContinuousClock.Instant) {
+    if !waits { unreadDue = nil } else if moved || unreadDue == nil { unreadDue = now + settings.patience }
+  }
+
+  /// A request that did not come to its end is answered as such. False: the connection is to be cut.
+  func refuseOverdue(at now: ContinuousClock.Instant) -> Bool {
+    guard let arrival, arrival.due <= now, unreadDue.map({ $0 > now }) ?? true, deadline == nil else { return false }
+    self.arrival = nil
+    refuse(HTTPResponse(status: 408, body: Array("the request did not come to its end".utf8)), head: nil)
+    return true
   }
 
   /// The client ends its half. True when an answer is still due to it, which is then waited for.
@@ -183,7 +244,10 @@ final class SocketPeer {
     case .failure(let status, let reason):
       refuse(HTTPResponse(status: status, body: Array(reason.utf8)), head: nil)
     case .request(let head, let body):
-      if let preflight = HTTPResponseWriter.preflight(head) {
+      if let reason = settings.access.refusal(of: head) {
+        // Without `head`: nothing here is for a page of that origin.
+        refuse(HTTPResponse(status: 403, body: Array(reason.utf8)), head: nil)
+      } else if let preflight = HTTPResponseWriter.preflight(head) {
         writer.write(HTTPResponseWriter.bytes(preflight, to: head, keepsAlive: true))
       } else if head.isUpgrade {
         upgrade(head, service, &work)

@@ -142,27 +142,30 @@ final class SocketWriter: Sendable {
 
   var isUpgraded: Bool { state.withLock { $0.isUpgraded } }
 
-  /// Sends what waits; tells what is left to do.
-  func flush() -> (wantsWrite: Bool, end: End) {
+  /// Sends what waits; tells what is left to do, how many bytes the socket did not take yet, and whether it took any.
+  func flush() -> (wantsWrite: Bool, unread: Int, moved: Bool, end: End) {
     state.withLock { state in
+      var moved = false
       while let first = state.waiting.first {
         let sent = first.withUnsafeBytes {
           SystemSocket.write(state.descriptor, UnsafeRawBufferPointer(rebasing: $0[state.offset...]))
         }
         guard let sent else {
           state.waiting = []
+          state.waitingBytes = 0
           state.end = .reset
           break
         }
+        moved = moved || sent > 0
         state.offset += sent
         state.waitingBytes -= sent
         if state.offset < first.count { break }
         state.waiting.removeFirst()
         state.offset = 0
       }
-      if state.end == .reset { return (false, .reset) }
+      if state.end == .reset { return (false, 0, moved, .reset) }
       let isEmpty = state.waiting.isEmpty
-      return (!isEmpty, isEmpty ? state.end : .none)
+      return (!isEmpty, state.waitingBytes, moved, isEmpty ? state.end : .none)
     }
   }
 

@@ -9,8 +9,8 @@ enum WebSocketOpcode: UInt8 {
 ///
 /// Own code, because an emulator must be able to send what a correct library refuses to send, answer every ping, and
 /// decide an upgrade after it saw the exact request.
-struct WebSocketFrameReader {
-  enum Event: Equatable {
+package struct WebSocketFrameReader {
+  package enum Event: Equatable {
     case message(WebSocketMessage)
     case ping([UInt8])
     /// 1005 for a close frame without a code.
@@ -31,10 +31,13 @@ struct WebSocketFrameReader {
   /// The kind and the bytes so far of a fragmented message.
   private var fragments: (opcode: WebSocketOpcode, payload: [UInt8])?
 
-  init(maxMessageSize: Int) { self.maxMessageSize = maxMessageSize }
+  /// Bytes of a message whose rest is still to come.
+  var heldBytes: Int { fragments?.payload.count ?? 0 }
+
+  package init(maxMessageSize: Int) { self.maxMessageSize = maxMessageSize }
 
   /// The next event, or nil when more bytes are needed.
-  mutating func next(_ input: inout InputBuffer) -> Event? {
+  package mutating func next(_ input: inout InputBuffer) -> Event? {
     while true {
       switch header(input) {
       case .failure(let close): return .violation(close)

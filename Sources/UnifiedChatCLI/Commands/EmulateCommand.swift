@@ -13,6 +13,8 @@ enum EmulateCommand {
       .value("port", "N", "0 takes a free one (default 0)"),
       .value("control-port", "N", "serve the control interface there; its token is printed once"),
       .value("listen", "ADDRESS", "another address than 127.0.0.1; other machines can then reach it"),
+      .value("allow-host", "NAME", "also serve clients that call this machine by that name", repeatable: true),
+      .value("allow-origin", "ORIGIN", "also serve web pages from there, https://app.example", repeatable: true),
       .value("data", "DIR", "keep the state there between runs"),
       .value("load", "FILE", "neutral records (JSON Lines), loaded at the start", repeatable: true),
       .value("user", "ID:TOKEN", "a user that exists from the start", repeatable: true),
@@ -38,6 +40,7 @@ enum EmulateCommand {
     settings.dataDirectory = invocation.value("data")
     settings.recordFiles = invocation.all("load")
     settings.printsCoverage = invocation.has("coverage")
+    settings.access = EmulatorAccess(hosts: invocation.all("allow-host"), origins: invocation.all("allow-origin"))
     if settings.controlPort != nil { settings.journal = .on }
     try await EmulatorServer.run(factory, options: try options(invocation), settings: settings) { event in
       show(event, vendor: factory.vendor)
