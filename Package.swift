@@ -152,6 +152,16 @@ let package = Package(
     tests("ChatSamplesTests", ["ChatSamples", "UnifiedChat", "ChatJSON", "ChatInterchange"]),
     tests("UnifiedChatCLITests", ["UnifiedChat", "ChatJSON", "ChatInterchange", "UnifiedChatCLI", "HelloChat"]),
     tests("ArchitectureTests", []),
+    // Every parser of bytes from outside: mutated in the tests, and by libFuzzer in the program.
+    library(
+      "ChatFuzzing",
+      [
+        "UnifiedChat", "ChatJSON", "ChatCrypto", "ChatInterchange", "ChatTransport", "ChatEmulation", "ChatClient",
+        "AllAdapters",
+      ] + vendors.map { .target(name: "\($0)Wire") }, path: "Tests/Fuzzing/Targets"),
+    .executableTarget(
+      name: "Fuzz", dependencies: ["ChatFuzzing"], path: "Tests/Fuzzing/Program", swiftSettings: strict),
+    tests("FuzzingTests", ["ChatFuzzing"], path: "Tests/Fuzzing/Replay"),
   ] + vendors.flatMap(vendorTargets),
   cxxLanguageStandard: .cxx17
 )

@@ -79,7 +79,9 @@ struct ArrowTests {
   }()
 
   /// May see everything: they put the rooms together.
-  private static let composers: Set<String> = ["AllAdapters", "ChatHarness", "UnifiedChatCLI", "HelloChat", "Benchmarks"]
+  private static let composers: Set<String> = [
+    "AllAdapters", "ChatHarness", "UnifiedChatCLI", "HelloChat", "Benchmarks", "ChatFuzzing", "Fuzz",
+  ]
 
   @Test("every library depends on what its room may see, and on nothing from outside")
   func libraries() throws {
@@ -98,12 +100,12 @@ struct ArrowTests {
     #expect(Set(Self.allowed.keys).isSubset(of: Set(ours.map(\.name))))
   }
 
-  @Test("only the registry, the harness and the programs may name a vendor")
+  @Test("only the registry, the harness, the programs and the fuzzers may name a vendor")
   func vendorNames() throws {
     for target in try describe().targets where target.type != "test" {
       let seen = target.dependencies.map(\.name).filter { name in Self.vendors.contains { name.hasPrefix($0) } }
       let isVendor = Self.vendors.contains { target.name.hasPrefix($0) }
-      #expect(seen.isEmpty || isVendor || target.name == "AllAdapters", "\(target.name) sees \(seen)")
+      #expect(seen.isEmpty || isVendor || ["AllAdapters", "ChatFuzzing"].contains(target.name), "\(target.name) sees \(seen)")
     }
   }
 
@@ -130,6 +132,26 @@ struct ArrowTests {
           Issue.record("\(file.lastPathComponent):\(index + 1) says \(word)")
         }
       }
+    }
+  }
+
+  @Test("the bill of materials lists every library that the package links")
+  func billOfMaterials() throws {
+    let process = Process()
+    process.executableURL = root.appendingPathComponent(".ci/bill-of-materials")
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    try process.run()
+    let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0)
+    struct Bill: Decodable {
+      struct Component: Decodable { var name: String }
+      var components: [Component]
+    }
+    let names = try JSONDecoder().decode(Bill.self, from: data).components.map(\.name)
+    for name in ["sqlite3", "libcurl", "libwebsockets", "libcrypto", "zlib", "yaml-0.1"] {
+      #expect(names.contains(name))
     }
   }
 

@@ -13,22 +13,18 @@ private final class TLSServer: Sendable {
   private let processID: Int32
 
   /// Starts one on a thread that may block.
-  static func start(name: String = "localhost") async throws -> TLSServer {
+  static func start(name: String = "localhost", isExpired: Bool = false) async throws -> TLSServer {
     try await withCheckedThrowingContinuation { continuation in
-      Thread.detachNewThread { continuation.resume(with: Result { try TLSServer(name: name) }) }
+      Thread.detachNewThread { continuation.resume(with: Result { try TLSServer(name: name, isExpired: isExpired) }) }
     }
   }
 
-  private init(name: String) throws {
+  private init(name: String, isExpired: Bool) throws {
     folder = FileManager.default.temporaryDirectory.appending(path: "tls-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     certificate = folder.appending(path: "certificate.pem").path
     let key = folder.appending(path: "key.pem").path
-    let request = try Self.run([
-      "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
-      "/CN=\(name)", "-addext", "subjectAltName=DNS:\(name)", "-keyout", key, "-out", certificate,
-    ])
-    request.process.waitUntilExit()
+    try Self.makeCertificate(certificate, key: key, name: name, isExpired: isExpired)
     // With `-www`, it answers every request with a page of HTTP.
     let server = try Self.run(["s_server", "-www", "-accept", "127.0.0.1:0", "-cert", certificate, "-key", key])
     processID = server.process.processIdentifier
@@ -48,6 +44,19 @@ private final class TLSServer: Sendable {
     kill(processID, SIGKILL)
     // Nothing depends on the folder's being gone.
     try? FileManager.default.removeItem(at: folder)
+  }
+
+  /// Signed by its own key. One that has expired was good until a day ago.
+  private static func makeCertificate(_ path: String, key: String, name: String, isExpired: Bool) throws {
+    let subject = ["-subj", "/CN=\(name)", "-addext", "subjectAltName=DNS:\(name)"]
+    let keyForm = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key]
+    guard isExpired else {
+      return try run(["req", "-x509", "-days", "2", "-out", path] + keyForm + subject).process.waitUntilExit()
+    }
+    let request = path + ".request"
+    try run(["req", "-new", "-out", request] + keyForm + subject).process.waitUntilExit()
+    let signing = ["x509", "-req", "-in", request, "-signkey", key, "-days", "-1", "-copy_extensions", "copy", "-out", path]
+    try run(signing).process.waitUntilExit()
   }
 
   private static func run(_ arguments: [String]) throws -> (process: Process, output: FileHandle) {
@@ -91,6 +100,14 @@ struct TLSTests {
   @Test("a certificate for another name is refused before anything is sent")
   func otherName() async throws {
     let server = try await TLSServer.start(name: "chat.example")
+    await expectTLSFailure(
+      CurlHTTPClient(certificateAuthorities: server.certificate),
+      LWSWebSocketClient(certificateAuthorities: server.certificate), "localhost:\(server.port)")
+  }
+
+  @Test("a certificate that has expired is refused before anything is sent, whoever vouches for it")
+  func expired() async throws {
+    let server = try await TLSServer.start(isExpired: true)
     await expectTLSFailure(
       CurlHTTPClient(certificateAuthorities: server.certificate),
       LWSWebSocketClient(certificateAuthorities: server.certificate), "localhost:\(server.port)")
