@@ -121,8 +121,8 @@ let package = Package(
     program(
       "Benchmarks",
       [
-        "UnifiedChat", "ChatJSON", "ChatTransport", "ChatEmulation", "ChatConformance", "ChatHarness", "AllAdapters",
-        "CBenchmarkPeers",
+        "UnifiedChat", "ChatJSON", "ChatTransport", "ChatCache", "ChatClient", "ChatEmulation", "ChatConformance",
+        "ChatHarness", "AllAdapters", "CSQLite", "CBenchmarkPeers",
       ]),
     .target(
       name: "CBenchmarkPeers", cxxSettings: hasSimdjson ? [.define("PEER_SIMDJSON")] : [],
