@@ -46,7 +46,7 @@ struct CacheFile {
   init(path: String) { self.path = path }
 
   /// SQLite's companions of the main file.
-  static let suffixes = ["", "-wal", "-shm", "-journal"]
+  static let suffixes = ["", "-wal", "-shm", "-journal", "-lock"]
 
   var exists: Bool { FileManager.default.fileExists(atPath: path) }
 

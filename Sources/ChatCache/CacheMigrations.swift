@@ -1,11 +1,9 @@
 import UnifiedChat
 
-/// Brings a file of any older version to the present one, each step in a transaction of its own.
+/// Brings a file of any older version to the present one, in one transaction: killed anywhere, the file is the old one
+/// or the new one.
 enum CacheMigrations {
-  /// The version that a step leads to, and its statements. Steps are never changed once released.
-  static let steps: [(version: Int64, sql: String)] = [(1, CacheSchema.sql)]
-
-  static var current: Int64 { steps.last?.version ?? 0 }
+  static let current: Int64 = 2
 
   static func version(of database: Database) throws(ChatError) -> Int64 {
     try database.first("PRAGMA user_version") { row throws(ChatError) in row.int(0) } ?? 0
@@ -14,13 +12,13 @@ enum CacheMigrations {
   /// - Throws: `.storage(.newerVersion)`, with nothing written.
   static func run(on database: Database) throws(ChatError) {
     try refuseNewer(try version(of: database), path: database.path)
-    // A second process may migrate at the same moment: the version is read again inside the transaction.
-    for step in steps {
-      try database.transaction { () throws(ChatError) in
-        guard try version(of: database) < step.version else { return }
-        try database.execute(step.sql)
-        try database.execute("PRAGMA user_version = \(step.version)")
-      }
+    try database.transaction { () throws(ChatError) in
+      // A second process may migrate at the same moment: the version is read again inside the transaction.
+      let version = try version(of: database)
+      guard version < current else { return }
+      if version == 0 { try database.execute(CacheSchema.sql) }
+      if version == 1 { try orderRowsByTime(database) }
+      try database.execute("PRAGMA user_version = \(current)")
     }
   }
 
@@ -29,5 +27,26 @@ enum CacheMigrations {
     throw StorageFault(
       reason: .newerVersion, cause: "its schema is version \(version), this program knows up to \(current)"
     ).error(path: path)
+  }
+
+  // MARK: Steps; one is never changed once released
+
+  /// 1 to 2: rows in the order of time, and a search index with tags and beginnings.
+  private static func orderRowsByTime(_ database: Database) throws(ChatError) {
+    try database.execute(
+      """
+      CREATE TABLE renumbered (old INTEGER PRIMARY KEY, new INTEGER NOT NULL);
+      INSERT INTO renumbered
+        SELECT row, time * \(MessageRow.rowsPerMillisecond) + row_number() OVER (PARTITION BY time ORDER BY row) - 1
+        FROM (SELECT row, min(max(created_at, 0), 1 << 42) AS time FROM messages);
+      UPDATE messages SET row = -row;
+      UPDATE messages SET row = (SELECT new FROM renumbered WHERE old = -row);
+      DROP TABLE renumbered;
+      DROP TABLE search;
+      CREATE VIRTUAL TABLE search USING fts5 (
+        terms, tags, content = '', tokenize = 'ascii', columnsize = 0, prefix = '1 3 4 5 6'
+      );
+      """)
+    try CacheSession(database: database, user: "").indexAll()
   }
 }

@@ -2,7 +2,7 @@
 /// found when the program lies elsewhere.
 enum CacheSchema {
   static let sql = #"""
-    -- The cache of one user of one app at one vendor, version 1 (PRAGMA user_version).
+    -- The cache of one user of one app at one vendor, version 2 (PRAGMA user_version).
     --
     -- Ids are compared by bytes (BINARY). A position is three columns: major, minor, tail (see MessagePosition).
     -- A payload is the JSON record of the item (records.schema.json); columns beside it are what is queried or local.
@@ -50,7 +50,8 @@ enum CacheSchema {
     ) STRICT, WITHOUT ROWID;
 
     CREATE TABLE messages (
-      -- Also the row of the search index.
+      -- Also the row of the search index. The creation time in ms times 2^20, plus a counter: rows stand in the order of
+      -- time, so that the newest hits of a search are read first and no others.
       row INTEGER PRIMARY KEY,
       channel TEXT NOT NULL REFERENCES channels (id) ON DELETE CASCADE,
       -- id and position are NULL until the server has committed the message.
@@ -141,8 +142,12 @@ enum CacheSchema {
       PRIMARY KEY (channel, id)
     ) STRICT, WITHOUT ROWID;
 
-    -- Terms are made by SearchTerms: words, and pairs of characters where a script has no spaces.
-    CREATE VIRTUAL TABLE search USING fts5 (terms, content = '', tokenize = 'ascii', columnsize = 0);
+    -- Terms are made by SearchTerms: words, and pairs of characters where a script has no spaces. Tags are channel, sender
+    -- and kind, so that a filter costs no more than a word. Beginnings of these lengths are kept as lists of their own: two
+    -- is left out, because every pair of characters would stand there a second time.
+    CREATE VIRTUAL TABLE search USING fts5 (
+      terms, tags, content = '', tokenize = 'ascii', columnsize = 0, prefix = '1 3 4 5 6'
+    );
 
     """#
 }

@@ -185,13 +185,13 @@ extension CacheSession {
   }
 
   private func write(_ message: Message, visibility: MessageRow.Visibility) throws(ChatError) -> Int64 {
+    let row = try freeRow(at: message.createdAt)
     try database.run(
       """
       INSERT INTO messages (channel, id, local_id, client_id, sender, major, minor, tail, local_order, created_at,
-        edited_at, state, is_recalled, is_countable, thread_parent, error, local_extension, payload, visibility)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      """, Self.values(of: message) + [.text(visibility.rawValue)])
-    let row = database.lastInsertedRow
+        edited_at, state, is_recalled, is_countable, thread_parent, error, local_extension, payload, visibility, row)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      """, Self.values(of: message) + [.text(visibility.rawValue), .int(row)])
     if visibility == .visible { try index(message, row: row) }
     return row
   }
@@ -199,14 +199,30 @@ extension CacheSession {
   /// Replaces everything of a row but its visibility.
   func rewrite(_ row: Int64, as message: Message) throws(ChatError) {
     try unindex(row)
+    // The server's time replaces the local one: the message takes its place in the order of time.
+    let next = MessageRow.holds(row, message.createdAt) ? row : try freeRow(at: message.createdAt)
     try database.run(
       """
       UPDATE messages SET channel = ?, id = ?, local_id = ?, client_id = ?, sender = ?, major = ?, minor = ?, tail = ?,
         local_order = ?, created_at = ?, edited_at = ?, state = ?, is_recalled = ?, is_countable = ?,
-        thread_parent = ?, error = ?, local_extension = ?, payload = ?
+        thread_parent = ?, error = ?, local_extension = ?, payload = ?, row = ?
       WHERE row = ?
-      """, Self.values(of: message) + [.int(row)])
-    try index(message, row: row)
+      """, Self.values(of: message) + [.int(next), .int(row)])
+    try index(message, row: next)
+  }
+
+  /// A row that no message has, in the order of time.
+  private func freeRow(at time: Timestamp) throws(ChatError) -> Int64 {
+    var rows = MessageRow.rows(at: time)
+    while true {
+      let last = try database.first(
+        "SELECT max(row) FROM messages WHERE row BETWEEN ? AND ?", [.int(rows.lowerBound), .int(rows.upperBound)]
+      ) { row throws(ChatError) in row.optionalInt(0) } ?? nil
+      guard let last else { return rows.lowerBound }
+      if last < rows.upperBound { return last + 1 }
+      // A million in one millisecond: the next one takes the rest.
+      rows = rows.upperBound + 1...rows.upperBound + MessageRow.rowsPerMillisecond
+    }
   }
 
   private static func values(of message: Message) -> [SQLValue] {

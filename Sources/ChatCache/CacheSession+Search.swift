@@ -1,21 +1,30 @@
 import UnifiedChat
 
-/// Which messages to look for.
+/// What to look for in the cache. All conditions have to hold.
 public struct CacheSearch: Sendable, Hashable {
-  /// Words separated by white space; a message must have all of them. Taken to the letter: no operators.
+  public enum Order: String, Sendable, Hashable, CaseIterable {
+    case newestFirst, oldestFirst
+    /// The best match first, of the newest 1,000 that match: whole words before beginnings of words, often before
+    /// once, short texts before long ones, then the newer.
+    case relevance
+  }
+
+  /// Words, all of which occur, each by its beginning; in scripts without spaces any part.
   public var text: String
   public var channel: ChannelID?
   public var sender: UserID?
   /// The values of `MessageContent.kindName`.
   public var kinds: Set<String>?
+  /// From this time on.
   public var from: Timestamp?
+  /// Before this time.
   public var until: Timestamp?
-  public var oldestFirst: Bool
+  public var order: Order
   public var limit: Int
 
   public init(
     _ text: String, channel: ChannelID? = nil, sender: UserID? = nil, kinds: Set<String>? = nil,
-    from: Timestamp? = nil, until: Timestamp? = nil, oldestFirst: Bool = false, limit: Int = 30
+    from: Timestamp? = nil, until: Timestamp? = nil, order: Order = .newestFirst, limit: Int = 30
   ) {
     self.text = text
     self.channel = channel
@@ -23,9 +32,15 @@ public struct CacheSearch: Sendable, Hashable {
     self.kinds = kinds
     self.from = from
     self.until = until
-    self.oldestFirst = oldestFirst
+    self.order = order
     self.limit = limit
   }
+
+  /// Where the words stand in `text`, in order and without overlap: what a view sets off.
+  public func highlights(in text: String) -> [Range<String.Index>] { SearchHighlight.ranges(of: words, in: text) }
+
+  /// Folded.
+  var words: [String] { text.split(whereSeparator: \.isWhitespace).map { SearchTerms.folded(String($0)) } }
 }
 
 extension CacheSession {
@@ -34,69 +49,117 @@ extension CacheSession {
   /// Pages are stable: the token names the last message, so that new messages do not shift what follows.
   /// - Throws: `.invalidArgument` for an empty text, a limit below 1, a foreign page token.
   public func search(_ query: CacheSearch, page: PageToken? = nil) throws(ChatError) -> Page<Message> {
-    let words = query.text.split(whereSeparator: \.isWhitespace).map { SearchTerms.folded(String($0)) }
+    let words = query.words
     guard !words.isEmpty else {
       throw ChatError(.invalidArgument(field: "text"), operation: .search, detail: "nothing to search for")
     }
     guard query.limit > 0 else {
       throw ChatError(.invalidArgument(field: "limit"), operation: .search, detail: "at least 1")
     }
-    var mark = try page.map { token throws(ChatError) in try SearchMark(token) }
-    var found: [Message] = []
+    let mark = try page.map { token throws(ChatError) in try SearchMark(token) }
+    if query.order == .relevance { return try ranked(query, words, mark) }
+    let found = try hits(query, words, beyond: mark?.row, limit: query.limit == .max ? .max : query.limit + 1)
+    let items = found.prefix(query.limit)
+    let hasMore = found.count > query.limit
+    return Page(
+      items: items.map(\.message), next: hasMore ? items.last.map { SearchMark(row: $0.row, skipped: 0).token } : nil)
+  }
+
+  /// The best of the newest hits. The token keeps where the first page began, so that new messages change nothing.
+  private func ranked(_ query: CacheSearch, _ words: [String], _ mark: SearchMark?) throws(ChatError) -> Page<Message> {
+    let newest = try hits(query, words, beyond: mark.map { $0.row == .max ? .max : $0.row + 1 }, limit: 1000)
+    let scored = newest.map { (row: $0, score: SearchRank.score($0.message.content.searchableText ?? "", words)) }
+      .sorted { $0.score == $1.score ? $0.row.row > $1.row.row : $0.score > $1.score }
+    let skipped = mark?.skipped ?? 0
+    let items = scored.dropFirst(skipped).prefix(query.limit)
+    let end = skipped + items.count
+    let top = newest.first?.row ?? 0
+    return Page(
+      items: items.map(\.row.message), next: end < scored.count ? SearchMark(row: top, skipped: end).token : nil)
+  }
+
+  /// Hits in the order of rows, which is that of time.
+  private func hits(
+    _ query: CacheSearch, _ words: [String], beyond mark: Int64?, limit: Int
+  ) throws(ChatError) -> [MessageRow] {
+    var mark = mark
+    var found: [MessageRow] = []
+    // Most of what the index finds is a hit: the first look is for no more than is wanted.
+    var batch = min(max(limit, 16), 500)
     while true {
-      let batch = try candidates(query, words: words, after: mark, limit: 200)
-      for candidate in batch {
+      let candidates = try candidates(query, words, beyond: mark, limit: batch)
+      for candidate in candidates {
         // The index finds neighbours of terms; only the text itself tells whether the word stands there.
-        if Self.says(candidate.message, words), query.kinds?.contains(candidate.message.content.kindName) ?? true {
-          if found.count == query.limit { return Page(items: found, next: mark?.token) }
-          found.append(candidate.message)
+        if matches(candidate.message, query, words) {
+          found.append(candidate)
+          if found.count == limit { return found }
         }
-        mark = SearchMark(time: candidate.message.createdAt.milliseconds, row: candidate.row)
       }
-      if batch.count < 200 { return Page(items: found, next: nil) }
+      guard candidates.count == batch, let last = candidates.last else { return found }
+      mark = last.row
+      batch = 500
     }
   }
 
-  private static func says(_ message: Message, _ words: [String]) -> Bool {
+  private func matches(_ message: Message, _ query: CacheSearch, _ words: [String]) -> Bool {
+    if let channel = query.channel, message.channel != channel { return false }
+    if let sender = query.sender, message.sender != sender { return false }
+    if let kinds = query.kinds, !kinds.contains(message.content.kindName) { return false }
+    if let from = query.from, message.createdAt < from { return false }
+    if let until = query.until, message.createdAt >= until { return false }
     guard let text = message.content.searchableText.map(SearchTerms.folded) else { return false }
     // By bytes: `String` would not find half of a composed character.
     return words.allSatisfy { text.utf8.contains($0.utf8) }
   }
 
   private func candidates(
-    _ query: CacheSearch, words: [String], after mark: SearchMark?, limit: Int64
+    _ query: CacheSearch, _ words: [String], beyond mark: Int64?, limit: Int
   ) throws(ChatError) -> [MessageRow] {
-    var conditions = ["visibility = 'visible'", "is_recalled = 0"]
-    var values: [SQLValue] = []
-    func add(_ condition: String, _ value: SQLValue?) {
-      guard let value else { return }
-      conditions.append(condition)
-      values.append(value)
+    var (low, high) = (Int64.min, Int64.max)
+    if let from = query.from { low = MessageRow.rows(at: from).lowerBound }
+    if let until = query.until { high = MessageRow.rows(at: until).upperBound }
+    let isForward = query.order == .oldestFirst
+    if let mark { if isForward { low = max(low, mark &+ 1) } else { high = min(high, mark &- 1) } }
+    let order = isForward ? "" : " DESC"
+    let bounds: [SQLValue] = [.int(low), .int(high), .int(Int64(clamping: limit))]
+    guard let match = Self.match(query, words) else {
+      // Nothing of it is in the index, a lone "%" for example: the texts themselves are read.
+      return try database.all(
+        """
+        SELECT \(MessageRow.columns) FROM messages
+        WHERE visibility = 'visible' AND is_recalled = 0 AND row BETWEEN ? AND ? ORDER BY row\(order) LIMIT ?
+        """, bounds
+      ) { row throws(ChatError) in try MessageRow(row) }
     }
-    let terms = words.compactMap { SearchTerms.query($0) }
-    add(
-      "row IN (SELECT rowid FROM search WHERE search MATCH ?)",
-      terms.isEmpty ? nil : .text(terms.joined(separator: " AND ")))
-    add("channel = ?", query.channel.map { .text($0.rawValue) })
-    add("sender = ?", query.sender.map { .text($0.rawValue) })
-    add("created_at >= ?", query.from.map { .int($0.milliseconds) })
-    add("created_at < ?", query.until.map { .int($0.milliseconds) })
-    if let mark {
-      conditions.append("(created_at, row) \(query.oldestFirst ? ">" : "<") (?, ?)")
-      values += [.int(mark.time), .int(mark.row)]
-    }
-    let order = query.oldestFirst ? "created_at, row" : "created_at DESC, row DESC"
     return try database.all(
       """
-      SELECT \(MessageRow.columns) FROM messages WHERE \(conditions.joined(separator: " AND "))
-      ORDER BY \(order) LIMIT ?
-      """, values + [.int(limit)]
+      SELECT \(MessageRow.columns) FROM
+        (SELECT rowid AS hit FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid\(order) LIMIT ?)
+        CROSS JOIN messages ON row = hit ORDER BY hit\(order)
+      """, [.text(match)] + bounds
     ) { row throws(ChatError) in try MessageRow(row) }
   }
 
+  /// The query of the index; nil when no word has anything that is indexed.
+  private static func match(_ query: CacheSearch, _ words: [String]) -> String? {
+    let terms = words.compactMap { SearchTerms.query($0) }
+    guard !terms.isEmpty else { return nil }
+    var parts = terms.map { "terms : \($0)" }
+    if let channel = query.channel { parts.append("tags : \"\(SearchTag.channel(channel))\"") }
+    if let sender = query.sender { parts.append("tags : \"\(SearchTag.sender(sender))\"") }
+    if let kinds = query.kinds, !kinds.isEmpty {
+      let any = kinds.sorted().map { "\"\(SearchTag.kind($0))\"" }.joined(separator: " OR ")
+      parts.append("tags : (\(any))")
+    }
+    return parts.map { "(\($0))" }.joined(separator: " AND ")
+  }
+
+  // MARK: The index
+
   func index(_ message: Message, row: Int64) throws(ChatError) {
-    guard let terms = Self.terms(of: message) else { return }
-    try database.run("INSERT INTO search (rowid, terms) VALUES (?, ?)", [.int(row), .text(terms)])
+    guard let entry = Self.entry(of: message) else { return }
+    try database.run(
+      "INSERT INTO search (rowid, terms, tags) VALUES (?, ?, ?)", [.int(row), .text(entry.terms), .text(entry.tags)])
   }
 
   /// The index holds no text, so that the terms are made again to take them out.
@@ -104,35 +167,37 @@ extension CacheSession {
     let known = try database.first("SELECT \(MessageRow.columns) FROM messages WHERE row = ?", [.int(row)]) {
       row throws(ChatError) in try MessageRow(row)
     }
-    guard let known, known.visibility == .visible, let terms = Self.terms(of: known.message) else { return }
+    guard let known, known.visibility == .visible, let entry = Self.entry(of: known.message) else { return }
     try database.run(
-      "INSERT INTO search (search, rowid, terms) VALUES ('delete', ?, ?)", [.int(row), .text(terms)])
+      "INSERT INTO search (search, rowid, terms, tags) VALUES ('delete', ?, ?, ?)",
+      [.int(row), .text(entry.terms), .text(entry.tags)])
   }
 
-  private static func terms(of message: Message) -> String? {
+  private static func entry(of message: Message) -> (terms: String, tags: String)? {
     guard let text = message.content.searchableText, !text.isEmpty else { return nil }
     let terms = SearchTerms.index(text)
-    return terms.isEmpty ? nil : terms
+    return terms.isEmpty ? nil : (terms, SearchTag.all(of: message))
   }
 }
 
-/// Where a page of results ended: server time and row.
+/// Where a page of results ended.
 private struct SearchMark {
-  var time: Int64
   var row: Int64
+  /// Of a ranked search: results that were given already.
+  var skipped: Int
 
-  init(time: Int64, row: Int64) {
-    self.time = time
+  init(row: Int64, skipped: Int) {
     self.row = row
+    self.skipped = skipped
   }
 
   init(_ token: PageToken) throws(ChatError) {
     let parts = token.rawValue.split(separator: "/").map { Int64($0) }
-    guard parts.count == 2, let time = parts[0], let row = parts[1] else {
+    guard parts.count == 2, let row = parts[0], let skipped = parts[1].flatMap({ Int(exactly: $0) }), skipped >= 0 else {
       throw ChatError(.invalidArgument(field: "page"), operation: .search, detail: "not a token of this search")
     }
-    self.init(time: time, row: row)
+    self.init(row: row, skipped: skipped)
   }
 
-  var token: PageToken { PageToken("\(time)/\(row)") }
+  var token: PageToken { PageToken("\(row)/\(skipped)") }
 }

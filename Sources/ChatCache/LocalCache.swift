@@ -20,6 +20,8 @@ public final class LocalCache: Sendable {
   public let path: String?
   public let recovery: CacheRecovery?
   private let database: Mutex<Database?>
+  /// nil in memory, where nobody else is.
+  private let outboxLock: OutboxLock?
 
   /// Opens or makes the cache, brings it to the present schema and checks it.
   ///
@@ -31,12 +33,14 @@ public final class LocalCache: Sendable {
     case .memory:
       path = nil
       recovery = nil
+      outboxLock = nil
       database = Mutex(try CacheOpening.fresh(path: ":memory:", identity: identity))
     case .directory(let directory):
       let file = CacheFile(identity: identity, directory: directory)
       let opened = try CacheOpening.open(file, identity: identity)
       path = file.path
       recovery = opened.recovery
+      outboxLock = OutboxLock(path: file.path + "-lock")
       database = Mutex(opened.database)
     }
   }
@@ -60,12 +64,27 @@ public final class LocalCache: Sendable {
     }
   }
 
+  /// Takes the right to send what waits in the outbox: one process at a time has it, and a second one that sent the
+  /// same rows would double them.
+  /// - Returns: false while another process has it.
+  public func takeOutbox() -> Bool { outboxLock?.tryLock() ?? true }
+
+  /// Gives the right back; also done by the end of the process, however it comes.
+  public func leaveOutbox() { outboxLock?.unlock() }
+
   /// Writes out what is in the log and closes the file. Later calls throw `.storage(.other)`.
   public func close() {
+    leaveOutbox()
     database.withLock { database in
       if let open = database { CacheOpening.sayGoodbye(open) }
       database = nil
     }
+  }
+
+  /// Whether there is a file of `identity`.
+  public static func exists(_ identity: CacheIdentity, at location: CacheLocation) -> Bool {
+    guard case .directory(let directory) = location else { return false }
+    return CacheFile(identity: identity, directory: directory).exists
   }
 
   /// Removes everything of `identity` from the disk, damaged files included. The cache must be closed.

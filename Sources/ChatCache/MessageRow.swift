@@ -10,6 +10,17 @@ struct MessageRow {
   var message: Message
   var visibility: Visibility
 
+  /// Rows stand in the order of time: each millisecond has so many.
+  static let rowsPerMillisecond: Int64 = 1 << 20
+
+  /// The rows of messages that were made at `time`; times before 1970 and after 2100 share the first and the last.
+  static func rows(at time: Timestamp) -> ClosedRange<Int64> {
+    let first = min(max(time.milliseconds, 0), 1 << 42) * rowsPerMillisecond
+    return first...first + rowsPerMillisecond - 1
+  }
+
+  static func holds(_ row: Int64, _ time: Timestamp) -> Bool { rows(at: time).contains(row) }
+
   static let columns = """
     row, payload, local_id, local_order, state, error, local_extension, visibility, id, client_id, sender, major, minor,
     tail

@@ -16,12 +16,17 @@ enum SearchTerms {
   /// The query for one word of the user; nil when it has nothing that is indexed.
   static func query(_ word: String) -> String? {
     var pieces: [String] = []
+    // A pair cannot go on, so that it is asked for as it is: the index then reads the newest hits alone.
+    var isOpen = true
     let runs = runs(of: word)
     for (place, run) in runs.enumerated() {
       switch run {
-      case .word(let term): pieces.append(term)
+      case .word(let term):
+        pieces.append(term)
+        isOpen = true
       case .pairs(let characters):
         pieces += pairs(characters)
+        isOpen = characters.count == 1
         // The index has the last character of a run as a term of its own; at the end of a query more may follow.
         let isLast = place == runs.count - 1
         if let last = characters.last, !isLast || characters.count == 1 { pieces.append(last) }
@@ -29,7 +34,7 @@ enum SearchTerms {
     }
     guard !pieces.isEmpty else { return nil }
     // One phrase, its last term by its beginning: neighbours in the query are neighbours in the text.
-    return "\"" + pieces.joined(separator: " ") + "\"*"
+    return "\"" + pieces.joined(separator: " ") + (isOpen ? "\"*" : "\"")
   }
 
   /// What two texts are compared by when a match is checked to the letter.

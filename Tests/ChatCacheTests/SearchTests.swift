@@ -100,8 +100,7 @@ struct SearchTests {
       var next: Int64 = 1000
       repeat {
         let page = try cache.write { session throws(ChatError) in
-          var query = CacheSearch("even", limit: 30)
-          query.oldestFirst = oldestFirst
+          var query = CacheSearch("even", order: oldestFirst ? .oldestFirst : .newestFirst, limit: 30)
           query.until = Timestamp(milliseconds: 1501)
           _ = try session.merge(text("even new", next))
           return try session.search(query, page: token)
