@@ -78,6 +78,9 @@ extension Chat {
     syncWanted = false
     for task in workers.values { task.cancel() }
     workers = [:]
+    outboxWatch?.cancel()
+    outboxWatch = nil
+    cache?.leaveOutbox()
     for task in refreshes.values { task.cancel() }
     refreshes = [:]
     for task in typing.values { task.cancel() }
@@ -206,6 +209,8 @@ extension Chat {
 
   /// From now on it is not known what is newer than the newest known message.
   func noteMissed(in channels: [ChannelID]?) {
+    // Pushes that were under way are lost: what is found from now on is caught up with.
+    if let channels { for channel in channels { unannounced[channel] = nil } } else { unannounced = [:] }
     do throws(ChatError) {
       guard let cache else { return }
       let opened = try cache.write { session throws(ChatError) in try session.openGaps(in: channels) }

@@ -66,12 +66,14 @@ extension Chat {
     if isUnknownChannel { describe(message.channel) }
     followChanges(in: message.channel)
     endedTyping(message.sender, in: message.channel)
-    if previewed[message.channel] == message.id {
-      previewed[message.channel] = nil
-      // The number of unread messages came with the list.
-      if told.isEmpty { told = [.messageReceived(message)] }
+    let wasShown = message.id.flatMap { unannounced[message.channel]?.remove($0) } != nil
+    if wasShown, told.isEmpty {
+      // The number of unread messages came with the list. Shown as the newest one, it is told as received in any case.
+      lastAnnounced[message.channel] = max(position, lastAnnounced[message.channel] ?? position)
+      told = [.messageReceived(message)]
+    } else {
+      told = told.map { announced($0) }
     }
-    told = told.map { announced($0) }
     for kind in told { publish(kind, source) }
     settle(told)
   }
@@ -132,7 +134,7 @@ extension Chat {
         let isKnown = try session.knows(preview)
         return (kinds, isKnown && !wasKnown)
       }
-      if isNew, let preview { previewed[preview.channel] = preview.id }
+      if isNew, let preview, let id = preview.id { expectPush(of: [id], in: preview.channel) }
       purge(after: kinds)
       return kinds.map { ChatEvent($0, source: event.source) }
     } catch {
@@ -140,6 +142,14 @@ extension Chat {
       if let channel = event.kind.channel { behind[channel] = .lowest }
       return [event]
     }
+  }
+
+  /// Remembers messages that were shown before their push came.
+  func expectPush(of ids: [MessageID], in channel: ChannelID) {
+    guard isOnline, !ids.isEmpty else { return }
+    // A push follows within moments; what never comes must not pile up.
+    if (unannounced[channel]?.count ?? 0) + ids.count > 500 { unannounced[channel] = [] }
+    unannounced[channel, default: []].formUnion(ids)
   }
 
   // MARK: Typing

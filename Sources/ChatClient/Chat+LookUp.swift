@@ -48,15 +48,18 @@ extension Chat {
     tellsNew: Bool = true
   ) throws(ChatError) -> Int {
     guard let cache else { return 0 }
-    let (count, kinds) = try cache.write { session throws(ChatError) in
+    let (count, kinds, newest) = try cache.write { session throws(ChatError) in
       var count = 0
       var kinds: [ChatEvent.Kind] = []
+      var newest: [MessageID] = []
+      let top = try session.newestPosition(in: channel) ?? .lowest
       // One that a channel list brought stands alone, and nobody was told of it.
       let known = try session.ranges(of: channel).filter { $0.low < $0.high }
       for message in messages {
         let change = try session.merge(message, from: .read)
         if case .inserted = change {
           count += 1
+          if let id = message.id, let position = message.position, position > top { newest.append(id) }
         } else {
           kinds += try session.events(of: change, isNew: false)
           if case .unchanged = change, let position = message.position, !known.contains(where: { $0.contains(position) }) {
@@ -65,10 +68,14 @@ extension Chat {
         }
       }
       if let range { try session.cover(range, in: channel) }
-      return (count, kinds)
+      return (count, kinds, newest)
     }
-    // Told as part of what was missed, not once more when its push comes late.
-    if source == .catchUp, let shown = previewed[channel], messages.contains(where: { $0.id == shown }) { previewed[channel] = nil }
+    if source == .catchUp {
+      // Told as part of what was missed, not once more when its push comes late.
+      unannounced[channel]?.subtract(messages.compactMap(\.id))
+    } else if !tellsNew {
+      expectPush(of: newest, in: channel)
+    }
     for kind in kinds { publish(kind, source) }
     settle(kinds)
     if count > 0, tellsNew { publish(.messagesBackfilled(channel, count: count), source) }

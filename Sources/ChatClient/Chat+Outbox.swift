@@ -16,6 +16,7 @@ extension Chat {
 
   func kick(_ channel: ChannelID) {
     guard isOnline, workers[channel] == nil else { return }
+    guard cache?.takeOutbox() ?? false else { return watchOutbox() }
     workers[channel] = Task { [weak self] in await self?.work(channel) }
   }
 
@@ -36,11 +37,49 @@ extension Chat {
         failures += 1
         // Cancelled by `disconnect`.
         guard (try? await clock.sleep(for: delay)) != nil else { break loop }
+        // While this one holds the outbox, another process may have written into other channels.
+        kickOutbox()
       case .stop: break loop
       }
     }
     // A worker that was cancelled has a successor already, or none is wanted.
-    if !Task.isCancelled { workers[channel] = nil }
+    guard !Task.isCancelled else { return }
+    workers[channel] = nil
+    if workers.isEmpty { cache?.leaveOutbox() }
+  }
+
+  /// Another process sends now, what was written here too. Its outcome is read from the file, and when it has ended
+  /// the turn is ours.
+  private func watchOutbox() {
+    guard outboxWatch == nil else { return }
+    outboxWatch = Task { [weak self, clock] in
+      // Cancelled by `disconnect`.
+      while (try? await clock.sleep(for: .milliseconds(500))) != nil {
+        guard await self?.watchesOn() ?? false else { return }
+      }
+    }
+  }
+
+  private func watchesOn() -> Bool {
+    settleByOthers()
+    guard !Task.isCancelled, cache?.takeOutbox() ?? true else { return !Task.isCancelled }
+    outboxWatch = nil
+    kickOutbox()
+    if workers.isEmpty { cache?.leaveOutbox() }
+    return false
+  }
+
+  private func settleByOthers() {
+    for localID in unsettled {
+      guard let outcome = settledOutcome(of: localID) else { continue }
+      switch outcome {
+      case .success(let message): publish(.messageSent(message), .local)
+      case .failure:
+        let failed = try? cache?.read { session throws(ChatError) in try session.message(localID) }
+        if let failed = failed ?? nil { publish(.messageFailed(failed), .local) }
+      }
+      settle(localID, outcome)
+    }
   }
 
   private func next(in channel: ChannelID) -> OutboxEntry? {

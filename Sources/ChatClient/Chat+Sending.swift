@@ -47,6 +47,7 @@ extension Chat {
       return known
     }
     publish(.messagePending(pending), .local)
+    unsettled.insert(localID)
     kick(pending.channel)
     return pending
   }
@@ -87,6 +88,7 @@ extension Chat {
     }
     if isNew {
       uploadProgress[localID] = progress
+      unsettled.insert(localID)
       publish(.messagePending(message), .local)
       kick(channel)
     }
@@ -129,7 +131,7 @@ extension Chat {
     waiters[localID, default: [:]][number] = continuation
   }
 
-  private func settledOutcome(of localID: LocalID) -> Result<Message, ChatError>? {
+  func settledOutcome(of localID: LocalID) -> Result<Message, ChatError>? {
     guard let cache else { return .failure(.cancelled(.send)) }
     do throws(ChatError) {
       let known = try cache.read { session throws(ChatError) in
@@ -152,6 +154,7 @@ extension Chat {
   func settle(_ localID: LocalID?, _ result: Result<Message, ChatError>) {
     guard let localID else { return }
     uploadProgress[localID] = nil
+    unsettled.remove(localID)
     for waiter in (waiters.removeValue(forKey: localID) ?? [:]).values { waiter.resume(returning: result) }
   }
 }

@@ -42,12 +42,16 @@ public actor Chat: ChatAdapter {
   var lastWaiter: UInt64 = 0
   var uploadProgress: [LocalID: @Sendable (Int64, Int64) -> Void] = [:]
   var jitter: JitterSource
+  /// Written in this process and not settled yet: another one that shares the file may send them.
+  var unsettled: Set<LocalID> = []
+  /// Waits while another process sends.
+  var outboxWatch: Task<Void, Never>?
 
   // Receiving
   /// Events of channels that are being described by the server first.
   var held: [ChannelID: [ChatEvent]] = [:]
-  /// Last messages that a channel list brought before anything told them: their push is still news.
-  var previewed: [ChannelID: MessageID] = [:]
+  /// Messages that a list or a page brought before anything told them: their push is still news.
+  var unannounced: [ChannelID: Set<MessageID>] = [:]
   /// The newest position announced as received, per channel.
   var lastAnnounced: [ChannelID: MessagePosition] = [:]
   var typing: [TypingKey: Task<Void, Never>] = [:]
@@ -76,6 +80,7 @@ public actor Chat: ChatAdapter {
     pump?.cancel()
     sync?.cancel()
     for task in workers.values { task.cancel() }
+    outboxWatch?.cancel()
     for task in refreshes.values { task.cancel() }
     for task in typing.values { task.cancel() }
     cache?.close()

@@ -105,6 +105,7 @@ struct HistoryTests {
     #expect(cached.messages.last?.words == "30" && cached.newer != nil)
     await bench.adapter.holdHistory(false)
     await bench.heard.first { $0.kind == .messagesBackfilled("c", count: 3) }
+    try await until { await bench.heard.events.count { $0.isUpToDate } == 2 }
     let fresh = try await bench.chat.history(of: "c", .newest(5))
     #expect(fresh.messages.map(\.words) == ["29", "30", "31", "32", "33"] && fresh.newer == nil)
   }
@@ -319,5 +320,57 @@ struct LateEventTests {
     #expect(await bench.chat.isOnline)
     await bench.adapter.write("1", push: true)
     await bench.heard.first { $0.isReceived("1") }
+  }
+}
+
+@Suite("A message that is shown before it is pushed", .serialized, .timeLimit(.minutes(1)))
+struct ShownFirstTests {
+  @Test("by a page of history, is told as received once, when its push comes")
+  func page() async throws {
+    let bench = try await Bench()
+    await bench.adapter.write("1", push: true)
+    await bench.heard.first { $0.isReceived("1") }
+    let behind = await bench.adapter.write("2")
+    let late = await bench.adapter.write("3")
+    // Nothing of the cache answers this one.
+    let query = HistoryQuery(anchor: .position(MessagePosition(sequence: 2)), direction: .newer, limit: 5, isInclusive: true)
+    await bench.adapter.publish(.missedEvents(in: ["d"]))
+    _ = try await bench.chat.message(try #require(behind.id), in: "c")
+    _ = try await bench.chat.message(try #require(late.id), in: "c")
+    _ = try await bench.chat.history(of: "c", query)
+    for _ in 1...2 { for message in [behind, late] { await bench.adapter.publish(.messageReceived(message)) } }
+    await bench.adapter.write("4", push: true)
+    await bench.heard.first { $0.isReceived("4") }
+    #expect(await bench.heard.lines == ["received 1", "received 2", "received 3", "received 4"])
+  }
+
+  @Test("as the newest one of its channel, is told as received, also behind a newer one")
+  func preview() async throws {
+    let bench = try await Bench()
+    let first = await bench.adapter.write("1")
+    _ = try await bench.chat.channel("c")
+    let second = await bench.adapter.write("2")
+    _ = try await bench.chat.channel("c")
+    await bench.adapter.publish(.messageReceived(second))
+    await bench.adapter.publish(.messageReceived(first))
+    await bench.adapter.write("3", push: true)
+    await bench.heard.first { $0.isReceived("3") }
+    #expect(await bench.heard.lines == ["received 2", "received 1", "received 3"])
+  }
+
+  @Test("by the catch-up, was told with it and is not told again")
+  func catchUp() async throws {
+    let bench = try await Bench()
+    await bench.adapter.write("1", push: true)
+    await bench.heard.first { $0.isReceived("1") }
+    await bench.adapter.cutLink()
+    await bench.heard.first { $0.kind == .connectionChanged(.reconnecting(attempt: 1)) }
+    let missed = await bench.adapter.write("2")
+    await bench.adapter.restoreLink()
+    await bench.heard.first { $0.kind == .messagesBackfilled("c", count: 1) }
+    await bench.adapter.publish(.messageReceived(missed))
+    await bench.adapter.write("3", push: true)
+    await bench.heard.first { $0.isReceived("3") }
+    #expect(await bench.heard.lines == ["received 1", "backfilled 1", "received 3"])
   }
 }

@@ -54,8 +54,8 @@ actor Recorder {
 }
 
 /// Lets the others run until `condition` holds, or the test's time is up.
-func until(_ condition: () async -> Bool) async throws {
-  while await !condition() {
+func until(isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Bool) async throws {
+  while try await !condition() {
     try Task.checkCancellation()
     await Task.yield()
   }

@@ -1,4 +1,5 @@
 import ChatCache
+import Foundation
 import Testing
 import UnifiedChat
 
@@ -309,5 +310,36 @@ struct SendingTests {
       let texts = await bench.adapter.messages[ChannelID("x\(channel)")]?.map(\.words)
       #expect(texts == (0..<10).map { "\($0 * 10 + channel)" } + ["end"])
     }
+  }
+}
+
+@Suite("Two processes on one cache", .serialized, .timeLimit(.minutes(1)))
+struct SharedCacheTests {
+  @Test("send what either has written once, and both learn the outcome")
+  func shared() async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "shared-\(UUID())").path
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let options = ChatOptions(cacheLocation: .directory(folder))
+    let adapter = ScriptedAdapter(emulated: [.messageIdempotentSend])
+    let app = try await Bench(adapter, options: options)
+    let other = Chat(adapter: adapter, clock: app.clock, options: options)
+    _ = try await other.connect(as: "alice", credential: .none)
+    await adapter.script([.hold])
+    let first = Task { try await app.chat.send(.text("of the app"), to: "c") }
+    try await until { await adapter.journal.contains("send of the app") }
+    // The row is on its way in one process; the other one may neither send it nor overtake it.
+    let second = Task { try await other.send(.text("of the extension"), to: "c") }
+    let elsewhere = Task { try await other.send(.text("in another channel"), to: "d") }
+    try await until { try await other.waitingMessages(in: "d").count == 1 }
+    for _ in 1...5 { app.clock.advance(by: .seconds(1)) }
+    for _ in 1...200 { await Task.yield() }
+    #expect(await app.texts() == [])
+    await adapter.release()
+    #expect(try await first.value.state == .sent)
+    let sent = try await app.run { (try await second.value, try await elsewhere.value) }
+    #expect(sent.0.state == .sent && sent.1.state == .sent)
+    #expect(await app.texts() == ["of the app", "of the extension"])
+    #expect(await adapter.messages["d"]?.map(\.words) == ["in another channel"])
+    #expect(try await other.unsentCount() == 0)
   }
 }
