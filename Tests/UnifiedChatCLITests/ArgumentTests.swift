@@ -30,6 +30,8 @@ struct ArgumentTests {
     Case(words: ["archive", "show", "none.uchat"], code: 6, says: ["none.uchat"]),
     Case(words: ["archive", "pull", "--to", "a.uchat"], code: 3, says: ["unifiedchat.json"]),
     Case(words: ["chat", "--as", "alice"], code: 2, says: ["--with", "--channel"]),
+    Case(words: ["cache", "stat", "--as", "alice"], code: 2, says: ["did you mean \"stats\"?"]),
+    Case(words: ["cache", "search", "--as", "alice"], code: 2, says: ["needs WORDS"]),
     Case(words: ["migrate", "run", "--from", "a"], code: 2, says: ["needs --to"]),
   ]
 
@@ -49,7 +51,8 @@ struct ArgumentTests {
     arguments: [
       ["emulate"], ["seed"], ["chat"], ["conformance"], ["archive", "pull"], ["archive", "show"], ["archive", "verify"],
       ["archive", "export"], ["archive", "import"], ["migrate", "plan"], ["migrate", "run"], ["migrate", "resume"],
-      ["verify"], ["capabilities"], ["config", "check"], ["config", "init"],
+      ["verify"], ["capabilities"], ["cache", "stats"], ["cache", "verify"], ["cache", "repair"], ["cache", "clear"],
+      ["cache", "search"], ["config", "check"], ["config", "init"],
     ])
   func help(command: [String]) throws {
     let tool = try Tool()

@@ -1,5 +1,4 @@
 import ChatClient
-import Foundation
 import UnifiedChat
 
 /// `unifiedchat chat`
@@ -12,58 +11,44 @@ enum ChatCommand {
       .value("with", "USER", "the other one of a direct channel"),
       .value("channel", "ID", "a channel to speak in"),
       .value("history", "N", "messages shown first (default 20)"),
+      Command.json,
     ],
-    examples: ["unifiedchat chat --as alice --with bob", "echo hi | unifiedchat chat --as alice --channel sg_1"],
+    examples: [
+      "unifiedchat chat --as alice --with bob", "echo hi | unifiedchat chat --as alice --channel sg_1",
+      "unifiedchat chat --as alice --with bob --json < lines.txt",
+    ],
+    details: """
+      A line is stored before it is sent: killed at any point and started again, it goes out once. With --json every \
+      event is one JSON line, and a line of input counts as taken once its "pending" is printed.
+
+      \(ChatInput.guide)
+      """,
     run: run)
 
   private static func run(_ invocation: Invocation) async throws -> ExitCode {
     guard invocation.has("with") != invocation.has("channel") else {
       throw Failure(.usage, "chat needs either --with USER or --channel ID")
     }
+    let limit = try invocation.integer("history", in: 0...100_000) ?? 20
     let settings = try Settings(invocation)
     let chat = try Chat(
       configuration: settings.configuration, registry: settings.registry, profile: invocation.value("profile"))
     let user = UserID(invocation.value("as") ?? "")
+    let screen = ChatScreen(user: user, json: invocation.json)
+    let room = ChatRoom(chat: chat, screen: screen, user: user)
+    // Before the connect, so that what it brings is not missed.
+    await room.listen()
     _ = try await chat.connect(as: user)
-    let channel: Channel
     if let other = invocation.value("with") {
-      channel = try await chat.createChannel(.direct(with: UserID(other)))
+      try await room.enter(try await chat.createChannel(.direct(with: UserID(other))), history: limit)
     } else {
-      channel = try await chat.channel(ChannelID(invocation.value("channel") ?? ""))
+      try await room.enter(try await chat.channel(ChannelID(invocation.value("channel") ?? "")), history: limit)
     }
-    let events = chat.events()
-    let limit = try invocation.integer("history", in: 1...10_000) ?? 20
-    for message in try await chat.history(of: channel.id, .newest(limit)).messages {
-      Standard.line(MessageText.line(message))
+    screen.hint("type and press return; /help shows what else there is")
+    for await line in ChatInput.lines() {
+      guard try await room.take(line) else { break }
     }
-    let printing = Task {
-      for await event in events {
-        switch event.kind {
-        case .messageReceived(let message) where message.channel == channel.id:
-          Standard.line(MessageText.line(message))
-        case .messageRecalled(let message) where message.channel == channel.id:
-          Standard.line(MessageText.line(message))
-        case .connectionChanged(let state): Standard.error("connection: \(state)")
-        default: break
-        }
-      }
-    }
-    for await line in Self.lines() where !line.isEmpty {
-      let sent = try await chat.send(.text(line), to: channel.id)
-      Standard.line(MessageText.line(sent))
-    }
-    printing.cancel()
-    await chat.disconnect()
+    await room.finish()
     return .success
-  }
-
-  /// Lines of standard input, read on a thread of their own: the read blocks until somebody types.
-  private static func lines() -> AsyncStream<String> {
-    AsyncStream { continuation in
-      Thread.detachNewThread {
-        while let line = readLine() { continuation.yield(line) }
-        continuation.finish()
-      }
-    }
   }
 }

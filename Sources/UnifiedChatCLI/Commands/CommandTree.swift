@@ -16,7 +16,8 @@ enum CommandTree {
       confirmed is kept.
       """,
     children: [
-      EmulateCommand.command, SeedCommand.command, ChatCommand.command, ConformanceCommand.command,
+      EmulateCommand.command, SeedCommand.command, ChatCommand.command, CacheCommands.command,
+      ConformanceCommand.command,
       ArchiveCommands.command, MigrateCommands.command, VerifyCommand.command, CapabilitiesCommand.command,
       ConfigCommands.command, DemoCommand.command,
     ])

@@ -1,0 +1,289 @@
+import ChatCache
+import ChatClient
+import Foundation
+import UnifiedChat
+
+/// One user at a terminal: in one channel, told of the others.
+actor ChatRoom {
+  private let chat: Chat
+  private let screen: ChatScreen
+  private let user: UserID
+  private var channel: Channel?
+  /// The last list that was shown, for `/open N`.
+  private var listed: [Channel] = []
+  private var newest: MessagePosition?
+  private var oldest: Cursor?
+  private var typing: Set<UserID> = []
+  private var lastRead: [UserID: MessagePosition] = [:]
+  private var events: Task<Void, Never>?
+
+  init(chat: Chat, screen: ChatScreen, user: UserID) {
+    self.chat = chat
+    self.screen = screen
+    self.user = user
+  }
+
+  func listen() {
+    let stream = chat.events()
+    events = Task { [weak self] in
+      for await event in stream {
+        await self?.show(event)
+        // Nothing comes after it.
+        if case .connectionChanged(.disconnected) = event.kind { return }
+      }
+    }
+  }
+
+  func enter(_ channel: Channel, history limit: Int) async throws {
+    self.channel = channel
+    typing = []
+    newest = nil
+    oldest = nil
+    screen.pass("")
+    if screen.isInteractive { screen.title("— \(Self.name(channel)) —") }
+    guard limit > 0 else { return }
+    let page = try await chat.history(of: channel.id, .newest(limit))
+    oldest = page.older
+    for message in page.messages { screen.message("history", message) }
+    newest = page.messages.last?.position
+    for message in try await chat.waitingMessages(in: channel.id) { screen.message("waiting", message, mark: "not sent yet") }
+    await markRead()
+  }
+
+  /// - Returns: false when the user leaves.
+  func take(_ line: String) async throws -> Bool {
+    let input = ChatInput(line)
+    do {
+      switch input {
+      case .quit: return false
+      case .nothing: break
+      case .say(let text): try await say(MessageDraft.text(text))
+      default: try await command(input)
+      }
+    } catch let error as ChatError {
+      // A full disk: what is typed would be lost.
+      if case .storage = error.kind { throw error }
+      screen.problem("\(error)")
+    }
+    return true
+  }
+
+  /// Waits until everything is sent or refused, then leaves.
+  func finish() async {
+    // Subscribed before the first question, so that no answer in between is missed.
+    let stream = chat.events()
+    if !screen.isInteractive, await hasWaiting() {
+      for await event in stream {
+        if case .connectionChanged(.refused) = event.kind { break }
+        guard await hasWaiting() else { break }
+      }
+    }
+    await chat.disconnect()
+    await events?.value
+    screen.pass("")
+  }
+
+  private func hasWaiting() async -> Bool { ((try? await chat.unsentCount()) ?? 0) > 0 }
+
+  // MARK: Commands
+
+  private func command(_ input: ChatInput) async throws {
+    switch input {
+    case .help: screen.text(ChatInput.guide)
+    case .channels: try await showChannels()
+    case .open(let word): try await enter(try await find(word), history: 20)
+    case .with(let user): try await enter(try await chat.createChannel(.direct(with: UserID(user))), history: 20)
+    case .older: try await showOlder()
+    case .search(let words): try await search(words)
+    case .file(let path): try await sendFile(path)
+    case .edit(let text):
+      let edited = try await chat.edit(try await lastOwn(), to: .text(text))
+      screen.message("updated", edited)
+    case .recall:
+      _ = try await chat.recall(try await lastOwn())
+      screen.note("taken back")
+    case .resend: try await eachWaiting { chat, id in _ = try await chat.resend(id) }
+    case .cancel: try await eachWaiting { chat, id in _ = try await chat.cancel(id) }
+    case .read: await markRead()
+    case .members: try await showMembers()
+    case .unknown(let word): screen.problem("\(word): no such command, or a word is missing; /help shows all")
+    case .say, .nothing, .quit: break
+    }
+  }
+
+  private func say(_ draft: MessageDraft) async throws {
+    guard let channel else { return }
+    // Told by its event, once it is stored.
+    try await chat.enqueue(draft, to: channel.id)
+  }
+
+  private func sendFile(_ path: String) async throws {
+    guard let channel else { return }
+    let full = (path as NSString).expandingTildeInPath
+    guard let size = (try? FileManager.default.attributesOfItem(atPath: full))?[.size] as? NSNumber else {
+      throw ChatError(.invalidArgument(field: "path"), operation: .send, detail: "\(path) cannot be read")
+    }
+    let name = (full as NSString).lastPathComponent
+    let attachment = Attachment(name: name, size: size.int64Value, source: .path(full))
+    let isImage = ["png", "jpg", "jpeg", "gif", "webp"].contains((name as NSString).pathExtension.lowercased())
+    let screen = screen
+    try await chat.enqueue(MessageDraft(isImage ? .image(attachment) : .file(attachment)), to: channel.id) { sent, total in
+      screen.pass(sent < total ? "sending \(name): \(total > 0 ? sent * 100 / total : 0) %" : "")
+    }
+  }
+
+  private func showChannels() async throws {
+    listed = try await chat.cachedChannels()
+    for (number, channel) in listed.enumerated() {
+      let unread = channel.unread.number ?? 0
+      let last = channel.lastMessage.map { MessageText.words($0.content) } ?? ""
+      screen.text(
+        "\(String(repeating: " ", count: number < 9 ? 1 : 0))\(number + 1)  \(channel.isPinned ? "* " : "")"
+          + MessageText.safe(Self.name(channel)) + (unread > 0 ? " (\(unread) new)" : "") + "  \(last.prefix(60))")
+      if screen.json {
+        screen.line(["event": "channel", "channel": .string(channel.id.rawValue), "unread": .int(Int64(unread))])
+      }
+    }
+    if listed.isEmpty { screen.note("no channels yet") }
+  }
+
+  private func find(_ word: String) async throws -> Channel {
+    if let number = Int(word), number >= 1, number <= listed.count { return listed[number - 1] }
+    return try await chat.channel(ChannelID(word))
+  }
+
+  private func showOlder() async throws {
+    guard let channel, let cursor = oldest else { return screen.note("this is the beginning") }
+    let page = try await chat.history(
+      of: channel.id, HistoryQuery(anchor: .cursor(cursor), direction: .older, limit: 20))
+    oldest = page.older
+    screen.note("— older —")
+    for message in page.messages { screen.message("history", message) }
+    screen.note("— now —")
+  }
+
+  private func search(_ words: String) async throws {
+    let query = CacheSearch(words, limit: 20)
+    let found = try await chat.searchCache(query)
+    for message in found.items.reversed() {
+      let place = try await chat.cachedChannels().first { $0.id == message.channel }.map(Self.name)
+      let text = message.content.searchableText ?? ""
+      screen.hit(message, place: place ?? message.channel.rawValue, ranges: query.highlights(in: text))
+    }
+    screen.note(
+      found.items.isEmpty ? "nothing found" : "\(found.items.count)\(found.next == nil ? "" : " newest") found")
+  }
+
+  private func showMembers() async throws {
+    guard let channel else { return }
+    for member in try await chat.members(of: channel.id, limit: 100, page: nil).items {
+      screen.text("  \(MessageText.safe(member.user.name ?? member.user.id.rawValue))  \(member.role)")
+    }
+  }
+
+  private func lastOwn() async throws -> Message {
+    guard let channel else { throw ChatError(.notFound, operation: .edit) }
+    if let waiting = try await chat.waitingMessages(in: channel.id).last { return waiting }
+    let page = try await chat.history(of: channel.id, .newest(50))
+    guard let own = page.messages.last(where: { $0.sender == user && !$0.isRecalled }) else {
+      throw ChatError(.notFound, operation: .edit, detail: "none of your messages is among the last 50")
+    }
+    return own
+  }
+
+  private func eachWaiting(_ body: (Chat, LocalID) async throws -> Void) async throws {
+    guard let channel else { return }
+    let waiting = try await chat.waitingMessages(in: channel.id)
+    for message in waiting { if let id = message.localID { try await body(chat, id) } }
+    if waiting.isEmpty { screen.note("everything is sent") }
+  }
+
+  // MARK: Events
+
+  private func show(_ event: ChatEvent) async {
+    switch event.kind {
+    case .connectionChanged(let state): showConnection(state)
+    case .messageReceived(let message): await received(message)
+    case .messagePending(let message):
+      if screen.json { screen.message("pending", message) } else { screen.pass("sending…") }
+    case .messageSent(let message):
+      screen.pass("")
+      reach(message)
+      screen.message("sent", message, mark: "✓")
+    case .messageFailed(let message):
+      screen.pass("")
+      screen.message("failed", message, mark: "✗")
+      if case .failed(let error) = message.state { screen.problem("not sent: \(error); /resend or /cancel") }
+    case .messageUpdated(let message) where isHere(message) && message.editedAt != nil && message.sender != user:
+      screen.message("updated", message)
+    case .messageRecalled(let message) where isHere(message): screen.message("recalled", message)
+    case .messagesBackfilled(let id, _) where id == channel?.id: await showMissed()
+    case .typingStarted(let id, let who) where id == channel?.id: showTyping { $0.insert(who) }
+    case .typingEnded(let id, let who) where id == channel?.id: showTyping { $0.remove(who) }
+    case .readChanged(let id, let who, let position) where id == channel?.id && who != user: showRead(who, position)
+    default: break
+    }
+  }
+
+  private func isHere(_ message: Message) -> Bool { message.channel == channel?.id }
+
+  private func reach(_ message: Message) {
+    guard isHere(message), let position = message.position else { return }
+    newest = max(newest ?? position, position)
+  }
+
+  private func received(_ message: Message) async {
+    guard isHere(message) else {
+      let known = try? await chat.cachedChannels().first { $0.id == message.channel }
+      return screen.elsewhere(known.map(Self.name) ?? message.channel.rawValue, message)
+    }
+    reach(message)
+    screen.message("received", message)
+    await markRead()
+  }
+
+  /// What came while the link was lost.
+  private func showMissed() async {
+    guard let channel, let from = newest else { return }
+    guard let page = try? await chat.history(of: channel.id, .after(from, limit: 200)) else { return }
+    for message in page.messages where message.sender != user { screen.message("missed", message) }
+    newest = page.messages.last?.position ?? from
+    await markRead()
+  }
+
+  private func showTyping(_ change: (inout Set<UserID>) -> Void) {
+    change(&typing)
+    let names = typing.map { MessageText.safe($0.rawValue) }.sorted().joined(separator: ", ")
+    screen.pass(names.isEmpty ? "" : "\(names) \(typing.count == 1 ? "is" : "are") typing…")
+  }
+
+  private func showRead(_ who: UserID, _ position: MessagePosition) {
+    if let known = lastRead[who], known >= position { return }
+    lastRead[who] = position
+    // Only news when what they have read is all that is here.
+    guard newest.map({ position >= $0 }) ?? false else { return }
+    screen.hint("✓✓ read by \(MessageText.safe(who.rawValue))")
+  }
+
+  private func showConnection(_ state: ConnectionState) {
+    switch state {
+    case .reconnecting(let attempt): screen.problem("link lost, trying again (\(attempt)); what you write is kept")
+    case .refused(let reason): screen.problem("the service ended the session: \(reason)")
+    case .connected: if screen.json { screen.note("connected") }
+    case .connecting, .suspended, .disconnected: break
+    }
+  }
+
+  /// What a person sees counts as read; what a pipe takes does not.
+  private func markRead() async {
+    guard screen.isInteractive, let channel else { return }
+    do throws(ChatError) { try await chat.markRead(channel.id, upTo: nil) } catch {
+      // Not every vendor has marks in every channel; nothing is lost.
+      return
+    }
+  }
+
+  private static func name(_ channel: Channel) -> String {
+    channel.name ?? channel.peer?.rawValue ?? channel.id.rawValue
+  }
+}
