@@ -38,7 +38,10 @@ enum ChatCommand {
     let room = ChatRoom(chat: chat, screen: screen, user: user)
     // Before the connect, so that what it brings is not missed.
     await room.listen()
+    let events = chat.events()
     _ = try await chat.connect(as: user)
+    // Lines cannot be printed in between later on: the history is shown once it is the present one.
+    if limit > 0 { await caughtUp(events) }
     if let other = invocation.value("with") {
       try await room.enter(try await chat.createChannel(.direct(with: UserID(other))), history: limit)
     } else {
@@ -50,5 +53,14 @@ enum ChatCommand {
     }
     await room.finish()
     return .success
+  }
+
+  private static func caughtUp(_ events: ChatEventStream) async {
+    for await event in events {
+      switch event.kind {
+      case .syncChanged(.upToDate), .syncChanged(.idle), .connectionChanged(.refused): return
+      default: break
+      }
+    }
   }
 }
