@@ -19,7 +19,9 @@ extension LeanCloudAdapter {
     case .direct: fields["unique"] = true
     case .group: fields["unique"] = .bool(draft.isDistinct)
     case .open: fields["transient"] = true
-    case .temporary: fields["tempConv"] = true
+    case .temporary:
+      fields["tempConv"] = true
+      fields["unique"] = .bool(draft.isDistinct)
     case .service, .unknown:
       throw ChatError(
         .invalidArgument(field: "kind"), operation: .createChannel, detail: "clients cannot create such a channel")
@@ -87,45 +89,13 @@ extension LeanCloudAdapter {
   }
 
   /// With this user's own view: last message, unread number, role by creation.
-  private func seen(_ channel: Channel, _ object: JSONObject, _ user: UserID) -> Channel {
+  func seen(_ channel: Channel, _ object: JSONObject, _ user: UserID) -> Channel {
     var channel = channel
     channel.lastMessage = LeanCloudMapping.lastMessage(of: object, in: channel.id)
     if let number = unread[channel.id] { channel.unread = .exact(number) }
     let isMember = object["m"]?.array?.contains { $0.string.map { UserID($0) } == user } ?? (room == channel.id)
     if isMember { channel.myState = .joined }
     return channel
-  }
-
-  /// The whole list is read and sorted here: a walk by the server's `skip` would lose channels that move up meanwhile.
-  public func channels(_ query: ChannelQuery, page: PageToken?) async throws(ChatError) -> Page<Channel> {
-    let user = try requireUser(.listChannels)
-    var all: [Channel] = []
-    var walk = PageWalk()
-    var last = ""
-    while true {
-      try walk.advance(to: last, .listChannels)
-      let answer = try await ask(
-        "conv", "query",
-        [
-          "where": .object(condition(query, user, after: last)), "sort": "objectId",
-          "limit": .int(Int64(LeanCloudLimits.channelPage)), "flag": 2,
-        ], .listChannels)
-      let rows = (answer["results"]?.array ?? []).compactMap(\.object)
-      for row in rows {
-        guard let read = LeanCloudConversation.channel(row, me: user) else { continue }
-        all.append(seen(read.channel, row, user))
-      }
-      guard rows.count == LeanCloudLimits.channelPage, let id = rows.last?["objectId"]?.string else { break }
-      last = id
-    }
-    return try LeanCloudChannelList.page(all, query, page)
-  }
-
-  private func condition(_ query: ChannelQuery, _ user: UserID, after id: String) -> JSONObject {
-    var condition: JSONObject = ["objectId": ["$gt": .string(id)]]
-    let members = (query.members ?? []).sorted().map(\.rawValue).filter { UserID($0) != user }
-    condition["m"] = members.isEmpty ? .string(user.rawValue) : ["$all": .strings([user.rawValue] + members)]
-    return condition
   }
 
   // MARK: Changing
@@ -148,7 +118,8 @@ extension LeanCloudAdapter {
     for (key, value) in values.sorted(by: { $0.key < $1.key }) {
       guard !key.isEmpty, !key.contains("."), !key.contains("$") else {
         throw ChatError(
-          .invalidArgument(field: "metadata"), operation: .updateChannel, detail: "a key holds no dot and no dollar sign")
+          .invalidArgument(field: "metadata"), operation: .updateChannel,
+          detail: "a key holds no dot and no dollar sign")
       }
       attributes["metadata.\(key)"] = value.map { .string($0) } ?? ["__op": "Delete"]
     }
@@ -171,6 +142,7 @@ extension LeanCloudAdapter {
     var fields: JSONObject = ["cid": .string(id.rawValue), "m": .strings([user.rawValue])]
     add(try await signChange("invite", id, [user], .join), to: &fields)
     echoes.ownJoins.insert(id)
+    echoes.ownLeaves.remove(id)
     do { _ = try await ask("conv", "add", fields, .join) } catch {
       echoes.ownJoins.remove(id)
       throw error
@@ -195,14 +167,17 @@ extension LeanCloudAdapter {
   public func leave(_ id: ChannelID) async throws(ChatError) {
     let user = try requireUser(.leave)
     echoes.ownLeaves.insert(id)
+    echoes.ownJoins.remove(id)
+    // Before the answer: an invitation can overtake the task that takes it.
+    let wasIn = echoes.joined.remove(id) != nil
     do {
       _ = try await ask("conv", "remove", ["cid": .string(id.rawValue), "m": .strings([user.rawValue])], .leave)
     } catch {
       echoes.ownLeaves.remove(id)
+      if wasIn { echoes.joined.insert(id) }
       throw error
     }
     if room == id { room = nil }
-    echoes.joined.remove(id)
   }
 
   public func invite(_ users: [UserID], to id: ChannelID) async throws(ChatError) {
@@ -235,7 +210,12 @@ extension LeanCloudAdapter {
       throw ChatError(.permission(), operation: .listMembers, detail: "this user is no member of \(id)")
     }
     let sorted = ids.sorted()
-    let start = page.map { token in sorted.firstIndex { $0.rawValue.utf8.lexicographicallyPrecedes(token.rawValue.utf8) == false && $0 != UserID(token.rawValue) } ?? sorted.count } ?? 0
+    let start =
+      page.map { token in
+        sorted.firstIndex {
+          $0.rawValue.utf8.lexicographicallyPrecedes(token.rawValue.utf8) == false && $0 != UserID(token.rawValue)
+        } ?? sorted.count
+      } ?? 0
     let part = sorted[start...].prefix(max(1, limit))
     let marks = try await marks(in: id)
     let roles = try await roles(in: id)
@@ -252,7 +232,8 @@ extension LeanCloudAdapter {
   private func marks(
     in id: ChannelID
   ) async throws(ChatError) -> [UserID: (read: MessagePosition?, delivered: MessagePosition?)] {
-    let answer = try await ask("conv", "max-read", ["cid": .string(id.rawValue), "queryAllMembers": true], .listMembers)
+    let answer = try await ask(
+      "conv", "max-read", ["cid": .string(id.rawValue), "queryAllMembers": true], .listMembers)
     var marks: [UserID: (read: MessagePosition?, delivered: MessagePosition?)] = [:]
     for tuple in answer["maxReadTuples"]?.array ?? [] {
       guard let user = tuple["pid"]?.string else { continue }
@@ -313,7 +294,8 @@ extension LeanCloudAdapter {
 
   public func unmute(_ user: UserID, in id: ChannelID) async throws(ChatError) {
     try Self.requireAll(
-      try await ask("conv", "remove-shutup", ["cid": .string(id.rawValue), "m": .strings([user.rawValue])], .mute), .mute)
+      try await ask("conv", "remove-shutup", ["cid": .string(id.rawValue), "m": .strings([user.rawValue])], .mute),
+      .mute)
   }
 
   public func ban(_ user: UserID, from id: ChannelID, for duration: Duration?) async throws(ChatError) {
@@ -345,7 +327,8 @@ extension LeanCloudAdapter {
       guard let time = object["msg_timestamp"]?.int else { return }
       tuple["timestamp"] = .int(time)
       tuple["mid"] = object["msg_mid"]
-      unread[id] = 0
+      // What came while the answer was on its way to this task is not read by it.
+      unread[id] = arrivals.count { $0.channel == id && $0.timestamp > time }
     }
     try await line.tell(frame("read", nil, ["convs": [.object(tuple)]]), .markRead)
   }
@@ -356,64 +339,5 @@ extension LeanCloudAdapter {
       [
         "cid": .string(id.rawValue), "msg": .string(LeanCloudMapping.typingBody(isTyping)), "transient": true,
       ], .typing)
-  }
-}
-
-/// Order and pages of a list that is in memory.
-enum LeanCloudChannelList {
-  static func page(
-    _ all: [Channel], _ query: ChannelQuery, _ page: PageToken?
-  ) throws(ChatError) -> Page<Channel> {
-    let matching = all.filter { channel in
-      if let kinds = query.kinds, !kinds.contains(channel.kind) { return false }
-      if let text = query.nameContains, channel.name?.contains(text) != true { return false }
-      return !query.unreadOnly || (channel.unread.number ?? 0) > 0
-    }
-    let sorted = matching.map { (place: Place($0, query.order), channel: $0) }.sorted { $0.place < $1.place }
-    var rest = sorted[...]
-    if let page {
-      guard let start = Place(page) else {
-        throw ChatError(.invalidArgument(field: "page"), operation: .listChannels, detail: "no token of this list")
-      }
-      rest = sorted.drop { !(start < $0.place) }[...]
-    }
-    let items = rest.prefix(max(1, query.limit))
-    return Page(items: items.map(\.channel), next: items.count < rest.count ? items.last?.place.token : nil)
-  }
-
-  /// Newest first, then by id; or by name.
-  struct Place: Comparable {
-    var time: Int64
-    var name: String
-    var id: ChannelID
-
-    init(_ channel: Channel, _ order: ChannelQuery.Order) {
-      id = channel.id
-      name = order == .name ? channel.name ?? "" : ""
-      let created = channel.createdAt?.milliseconds ?? 0
-      switch order {
-      case .lastMessage: time = channel.lastMessage?.position?.major ?? created
-      case .created: time = created
-      case .name: time = 0
-      }
-    }
-
-    init?(_ token: PageToken) {
-      let parts = token.rawValue.split(separator: "|", maxSplits: 2, omittingEmptySubsequences: false)
-      guard parts.count == 3, let time = Int64(parts[0]) else { return nil }
-      self.time = time
-      id = ChannelID(String(parts[1]))
-      name = String(parts[2])
-    }
-
-    var token: PageToken { PageToken("\(time)|\(id.rawValue)|\(name)") }
-
-    static func < (left: Place, right: Place) -> Bool {
-      if left.time != right.time { return left.time > right.time }
-      if !left.name.utf8.elementsEqual(right.name.utf8) {
-        return left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
-      }
-      return left.id < right.id
-    }
   }
 }

@@ -30,7 +30,8 @@ extension LeanCloudAdapter {
       if let sender, sender != me { await typing(isTyping, sender, in: id) }
       return
     }
-    guard let stored = LeanCloudMapping.stored(direct: frame, channel: channel), echoes.isNew(MessageID(stored.id)) else {
+    guard let stored = LeanCloudMapping.stored(direct: frame, channel: channel), echoes.isNew(MessageID(stored.id))
+    else {
       return
     }
     let message = LeanCloudMapping.message(stored)
@@ -39,6 +40,8 @@ extension LeanCloudAdapter {
     await publish(.messageReceived(message), isOwn ? .echo : .live)
     guard !isOwn, frame.bool("transient") != true, frame.int("convType") != 2 else { return }
     if let number = unread[id] { unread[id] = number + 1 }
+    arrivals.append((id, stored.timestamp))
+    if arrivals.count > 512 { arrivals.removeFirst(256) }
     // Delivered: takes it off the offline queue, and tells a sender who asked.
     let fields: JSONObject = ["cid": .string(channel), "mid": .string(stored.id)]
     try? await line.tell(self.frame("ack", nil, fields), .markRead)
@@ -140,6 +143,7 @@ extension LeanCloudAdapter {
   /// This user became a member by somebody else's doing.
   private func joined(_ id: ChannelID) async {
     guard echoes.joined.insert(id).inserted else { return }
+    echoes.ownLeaves.remove(id)
     guard let channel = try? await channel(id, .fetchChannel) else { return }
     await publish(.channelJoined(channel))
   }
@@ -160,6 +164,7 @@ extension LeanCloudAdapter {
 
   private func departed(_ id: ChannelID, by actor: UserID?) async {
     echoes.joined.remove(id)
+    echoes.ownJoins.remove(id)
     if echoes.banned.remove(id.rawValue) != nil { return }
     if actor == me {
       if echoes.ownLeaves.remove(id) == nil { await publish(.channelLeft(id, .left)) }
@@ -181,6 +186,7 @@ extension LeanCloudAdapter {
 
   private func roleChanged(_ info: JSONValue?, _ id: ChannelID) async {
     guard let user = info?["pid"]?.string, let role = info?["role"]?.string else { return }
-    await publish(.memberChanged(id, Member(user: User(id: UserID(user)), role: LeanCloudConversation.role(named: role))))
+    await publish(
+      .memberChanged(id, Member(user: User(id: UserID(user)), role: LeanCloudConversation.role(named: role))))
   }
 }

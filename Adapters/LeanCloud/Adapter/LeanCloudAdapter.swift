@@ -26,6 +26,8 @@ public actor LeanCloudAdapter: ChatAdapter {
   var lastUnreadNotifTime: Int64?
   /// Unread numbers as the server told them, with the messages that came since: what the vendor's clients do.
   var unread: [ChannelID: Int] = [:]
+  /// The last messages of others, for a read mark that does not cover them.
+  var arrivals: [(channel: ChannelID, timestamp: Int64)] = []
   var echoes = LeanCloudEchoes()
   var typing: [TypingKey: UInt64] = [:]
   var typingNumber: UInt64 = 0

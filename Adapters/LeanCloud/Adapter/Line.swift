@@ -58,6 +58,8 @@ actor LeanCloudLine {
   /// Taking a push must not move the rest.
   private var nextIndex = 0
   private var isHoldingPushes = false
+  /// The server asked to be left before the session was open.
+  private var mustLeave = false
   private var drainer: Task<Void, Never>?
 
   init(
@@ -134,6 +136,7 @@ actor LeanCloudLine {
   /// Route, socket, login. Ends with the state `connected`, or throws and leaves no socket.
   private func open(isReopen: Bool, attempt: UInt64) async throws(ChatError) {
     isHoldingPushes = true
+    mustLeave = false
     do {
       try await openSocket(attempt)
       let usedToken = try await login(isReopen: isReopen, attempt)
@@ -147,6 +150,7 @@ actor LeanCloudLine {
     if isReopen { hub.publish(ChatEvent(.missedEvents(in: nil), source: .local)) }
     startPinging()
     releasePushes(discarding: false)
+    if mustLeave { await goAway() }
   }
 
   private func check(_ attempt: UInt64) throws(ChatError) {
@@ -190,7 +194,9 @@ actor LeanCloudLine {
     if let route, route.until > clock.now { return route.url }
     let router = await rest.hosts.router(http: rest.http, appID: rest.appID, timeout: settings.timeout)
     let isSecure = router.hasPrefix("https")
-    let query = [("appId", rest.appID), ("secure", isSecure ? "true" : "false"), ("_t", String(clock.now.milliseconds))]
+    let query = [
+      ("appId", rest.appID), ("secure", isSecure ? "true" : "false"), ("_t", String(clock.now.milliseconds)),
+    ]
     let request = HTTPRequest(
       "GET", router + "/v1/route" + LeanCloudREST.encode(query), timeout: settings.timeout)
     let json = try LeanCloudREST.read(try await rest.send(request, .connect), .connect)
@@ -465,7 +471,9 @@ actor LeanCloudLine {
   }
 
   private func notConnected(_ operation: ChatError.Operation) -> ChatError {
-    if case .refused = state { return ChatError(.authentication, operation: operation, detail: "the session was refused") }
+    if case .refused = state {
+      return ChatError(.authentication, operation: operation, detail: "the session was refused")
+    }
     return ChatError(.network(.offline), operation: operation, detail: "not connected")
   }
 
@@ -508,7 +516,12 @@ actor LeanCloudLine {
 
   /// The server wants to be left: a new route, then the session again.
   private func goAway() async {
-    guard state == .connected else { return }
+    guard state == .connected else {
+      // It can come before the login's answer, or overtake the task that takes that.
+      mustLeave = true
+      return
+    }
+    mustLeave = false
     route = nil
     let closing = socket
     dropSocket()

@@ -13,7 +13,8 @@ extension LeanCloudPeerAdapter {
     case .direct:
       guard let peer = others.first, others.count == 1 else {
         throw ChatError(
-          .invalidArgument(field: "members"), operation: .createChannel, detail: "a direct channel has one other member")
+          .invalidArgument(field: "members"), operation: .createChannel, detail: "a direct channel has one other member"
+        )
       }
       return pair(user, peer)
     case .group where !draft.isDistinct, .open: break
@@ -30,7 +31,8 @@ extension LeanCloudPeerAdapter {
 
   private func pair(_ user: UserID, _ peer: UserID) -> Channel {
     Channel(
-      id: LeanCloudPair.channel(user, peer), kind: .direct, isDistinct: true, memberCount: 2, peer: peer, myState: .joined)
+      id: LeanCloudPair.channel(user, peer), kind: .direct, isDistinct: true, memberCount: 2, peer: peer,
+      myState: .joined)
   }
 
   private func group(_ id: ChannelID, kind: ChannelKind = .group) -> Channel {
@@ -64,7 +66,8 @@ extension LeanCloudPeerAdapter {
       return pair(user, peer)
     }
     let answer = try await rest.call(
-      "GET", "/1.1/classes/AVOSRealtimeGroups/\(LeanCloudREST.percent(id.rawValue))", key: .app, operation: .fetchChannel)
+      "GET", "/1.1/classes/AVOSRealtimeGroups/\(LeanCloudREST.percent(id.rawValue))", key: .app,
+      operation: .fetchChannel)
     let members = answer["m"]?.array?.compactMap(\.string).map { UserID($0) } ?? []
     guard members.contains(user) else {
       throw ChatError(.permission(), operation: .fetchChannel, detail: "this user is no member of \(id)")
@@ -90,8 +93,12 @@ extension LeanCloudPeerAdapter {
   }
 
   public func leave(_ id: ChannelID) async throws(ChatError) {
-    _ = try await ask("room", "leave", ["roomId": .string(id.rawValue)], .leave)
-    echoes.joined.remove(id)
+    // Before the answer: an invitation can overtake the task that takes it.
+    let wasIn = echoes.joined.remove(id) != nil
+    do { _ = try await ask("room", "leave", ["roomId": .string(id.rawValue)], .leave) } catch {
+      if wasIn { echoes.joined.insert(id) }
+      throw error
+    }
   }
 
   public func invite(_ users: [UserID], to id: ChannelID) async throws(ChatError) {
@@ -124,6 +131,7 @@ extension LeanCloudPeerAdapter {
   func presenceTold(_ frame: LeanCloudFrame) async {
     let presence: Presence = frame.string("status") == "on" ? .online : .offline(lastSeen: nil)
     for name in frame.strings("sessionPeerIds") where watched.contains(UserID(name)) {
+      if subscriptionsInFlight > 0 { toldMeanwhile.insert(UserID(name)) }
       await line.publish(ChatEvent(.presenceChanged(UserID(name), presence)))
     }
   }

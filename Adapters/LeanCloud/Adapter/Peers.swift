@@ -18,6 +18,9 @@ public actor LeanCloudPeerAdapter: ChatAdapter {
   var me: UserID?
   /// Watched again after a reconnect.
   var watched: [UserID] = []
+  var subscriptionsInFlight = 0
+  /// Whose presence a push told while a subscription was being asked for.
+  var toldMeanwhile: Set<UserID> = []
   /// Where the last own messages went: a receipt names the message alone.
   var sentTo: [MessageID: ChannelID] = [:]
   var sentOrder: [MessageID] = []
@@ -110,11 +113,27 @@ public actor LeanCloudPeerAdapter: ChatAdapter {
       let signed = try await sign(
         "watch", [rest.appID, user.rawValue, LeanCloudSignature.joined(part.map(\.rawValue))], user, .presence)
       Self.add(signed, to: &fields)
-      let answer = try await ask("session", "add", fields, .presence)
-      for user in part where !watched.contains(user) { watched.append(user) }
-      for name in answer.strings("onlineSessionPeerIds") {
-        await line.publish(ChatEvent(.presenceChanged(UserID(name), .online)))
-      }
+      try await watch(part, fields)
+    }
+  }
+
+  /// Pushes about the peers can overtake the task that takes the answer: they count from the asking on, and what they
+  /// told is newer than the answer's list.
+  private func watch(_ users: [UserID], _ fields: JSONObject) async throws(ChatError) {
+    let new = users.filter { !watched.contains($0) }
+    watched += new
+    subscriptionsInFlight += 1
+    defer {
+      subscriptionsInFlight -= 1
+      if subscriptionsInFlight == 0 { toldMeanwhile = [] }
+    }
+    let answer: LeanCloudFrame
+    do { answer = try await ask("session", "add", fields, .presence) } catch {
+      watched.removeAll(where: new.contains)
+      throw error
+    }
+    for name in answer.strings("onlineSessionPeerIds").map({ UserID($0) }) where !toldMeanwhile.contains(name) {
+      await line.publish(ChatEvent(.presenceChanged(name, .online)))
     }
   }
 
@@ -151,7 +170,8 @@ public actor LeanCloudPeerAdapter: ChatAdapter {
   ) async throws(ChatError) -> SignedOperation? {
     guard let provider = environment.credentials else { return nil }
     do { return try await provider.sign(operation, fields: fields, for: user) } catch {
-      throw ChatError(.authentication, operation: failing, detail: "the credential provider refused to sign \(operation)")
+      throw ChatError(
+        .authentication, operation: failing, detail: "the credential provider refused to sign \(operation)")
     }
   }
 

@@ -27,6 +27,7 @@ extension LeanCloudAdapter {
     me = user
     room = nil
     unread = [:]
+    arrivals = []
     echoes = LeanCloudEchoes()
     typing = [:]
     lastUnreadNotifTime = nil
@@ -49,7 +50,8 @@ extension LeanCloudAdapter {
   ) async throws(ChatError) -> SignedOperation? {
     guard let provider = environment.credentials else { return nil }
     do { return try await provider.sign(operation, fields: fields, for: user) } catch {
-      throw ChatError(.authentication, operation: failing, detail: "the credential provider refused to sign \(operation)")
+      throw ChatError(
+        .authentication, operation: failing, detail: "the credential provider refused to sign \(operation)")
     }
   }
 
