@@ -13,10 +13,10 @@ struct Bench {
   static let start: Int64 = 1_700_000_000_000
   static let base = "http://leancloud.example"
 
-  init(_ change: (inout EmulatorOptions) -> Void = { _ in }) throws {
+  init(start: Int64 = Self.start, _ change: (inout EmulatorOptions) -> Void = { _ in }) throws {
     var options = EmulatorOptions(baseURL: Self.base)
     change(&options)
-    host = try EmulatorHost(EmulatorFactory(LeanCloudEmulator.self), options: options, clock: .virtual(start: Self.start))
+    host = try EmulatorHost(EmulatorFactory(LeanCloudEmulator.self), options: options, clock: .virtual(start: start))
   }
 
   func load(_ records: [JSONValue]) async throws {

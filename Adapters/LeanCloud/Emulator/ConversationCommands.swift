@@ -49,7 +49,7 @@ extension LeanCloudEmulator {
     if kind != .room, members.count > limit { return fail(4304, to: call) }
     let conversation: Conversation
     var isNew = true
-    if kind == .normal, call.frame.bool("unique") == true, let found = uniqueConversation(of: members) {
+    if kind != .room, call.frame.bool("unique") == true, let found = uniqueConversation(of: members, kind) {
       conversation = found
       isNew = false
     } else {
@@ -65,12 +65,15 @@ extension LeanCloudEmulator {
     if isNew { announceStart(conversation, by: call.peer) }
   }
 
-  func uniqueConversation(of members: OrderedKeys) -> Conversation? {
-    uniqueConversations[Key(uniqueID(of: members))].flatMap { conversation($0) }
+  /// A temporary one is unique among the temporary ones, as long as it lives.
+  func uniqueConversation(of members: OrderedKeys, _ kind: Conversation.Kind = .normal) -> Conversation? {
+    uniqueConversations[Key(uniqueID(of: members, kind))].flatMap { conversation($0) }
+      .flatMap { ($0.expiresAt ?? .max) > now ? $0 : nil }
   }
 
-  func uniqueID(of members: OrderedKeys) -> String {
-    Hex.encode(Digest.md5(Array(LeanCloudSignature.joined(members.list).utf8)))
+  func uniqueID(of members: OrderedKeys, _ kind: Conversation.Kind = .normal) -> String {
+    let digest = Hex.encode(Digest.md5(Array(LeanCloudSignature.joined(members.list).utf8)))
+    return kind == .temporary ? "_tmp:" + digest : digest
   }
 
   private func make(
@@ -89,14 +92,14 @@ extension LeanCloudEmulator {
       conversation.ttl = ttl
       conversation.expiresAt = now &+ ttl &* 1000
     }
-    if kind == .normal, frame.bool("unique") == true { makeUnique(conversation) }
+    if kind != .room, frame.bool("unique") == true { makeUnique(conversation) }
     add(conversation)
     return conversation
   }
 
   func makeUnique(_ conversation: Conversation) {
     conversation.isUnique = true
-    let id = uniqueID(of: conversation.members)
+    let id = uniqueID(of: conversation.members, conversation.kind)
     conversation.uniqueID = id
     uniqueConversations[Key(id)] = conversation.id
   }
@@ -143,8 +146,11 @@ extension LeanCloudEmulator {
     default: break
     }
     guard joinsAlone || conversation.members.contains(call.peer) else { return fail(4317, to: call) }
-    let blocked = targets.filter { conversation.blocked.contains($0) }
-    let allowed = targets.filter { !conversation.blocked.contains($0) && Self.isClientID($0) }
+    func isBlocked(_ client: String) -> Bool {
+      conversation.blocked.contains(client) || blockedByClient[Key(client)]?.contains(conversation.id) == true
+    }
+    let blocked = targets.filter(isBlocked)
+    let allowed = targets.filter { !isBlocked($0) && Self.isClientID($0) }
     if allowed.isEmpty || (!blocked.isEmpty && !call.session.has(.partialResults)) { return fail(4548, to: call) }
     let new = allowed.filter { !conversation.members.contains($0) }
     let limit = conversation.kind == .temporary ? Self.temporaryMemberLimit : Self.memberLimit
@@ -399,7 +405,7 @@ extension LeanCloudEmulator {
   private func querySilenced(_ call: Call, _ conversation: Conversation) {
     let limit = Int(clamping: min(max(call.frame.int("limit") ?? 50, 1), 100))
     let all = conversation.silenced.filter { $0.value > now }.keys.sorted()
-    let start = call.frame.string("next").flatMap { next in all.firstIndex { $0 > Key(next) } } ?? 0
+    let start = call.frame.string("next").flatMap { next in all.firstIndex { $0 > Key(next) } ?? all.count } ?? 0
     let page = all[start...].prefix(limit).map(\.text)
     var frame = LeanCloudFrame("conv", "shutup-result")
     frame["m"] = .strings(page)
@@ -416,10 +422,12 @@ extension LeanCloudEmulator {
 
   func performBlacklist(_ operation: String, _ call: Call) {
     guard let id = call.frame.string("srcCid"), let conversation = conversation(id) else { return fail(4303, to: call) }
-    if operation == "query" {
-      var frame = LeanCloudFrame("blacklist", "query-result")
+    guard hasBlacklist else { return fail(4544, to: call) }
+    if operation == "query" { return queryBlocked(call, conversation) }
+    if operation == "check-block" {
+      var frame = LeanCloudFrame("blacklist", "check-result")
       frame["srcCid"] = .string(id)
-      frame["blockedPids"] = .strings(conversation.blocked.list)
+      frame["blockedPids"] = .strings(call.frame.strings("toPids").filter { conversation.blocked.contains($0) })
       return reply(frame, to: call)
     }
     let targets = call.frame.strings("toPids")
@@ -435,6 +443,18 @@ extension LeanCloudEmulator {
     var frame = LeanCloudFrame("blacklist", isBlocking ? "blocked" : "unblocked")
     frame["srcCid"] = .string(id)
     frame["allowedPids"] = .strings(targets)
+    reply(frame, to: call)
+  }
+
+  private func queryBlocked(_ call: Call, _ conversation: Conversation) {
+    let limit = Int(clamping: min(max(call.frame.int("limit") ?? 50, 1), 100))
+    let all = conversation.blocked.list.sorted { Key($0) < Key($1) }
+    let start = call.frame.string("next").flatMap { next in all.firstIndex { Key($0) > Key(next) } ?? all.count } ?? 0
+    let page = all[start...].prefix(limit)
+    var frame = LeanCloudFrame("blacklist", "query-result")
+    frame["srcCid"] = .string(conversation.id)
+    frame["blockedPids"] = .strings(page)
+    if start + page.count < all.count { frame["next"] = page.last.map { .string($0) } }
     reply(frame, to: call)
   }
 

@@ -10,7 +10,8 @@ import LeanCloudWire
 ///
 /// Settings: `appKey` (string; absent: any key but the master key counts as the app's), `sessionTTL` (seconds),
 /// `signature` (bool: logins and changes of members must be signed), `clientRates` (bool: the silent limits of
-/// commands per minute), `edit` and `recall` (bool, true: allowed), `model` (`conversation` or `session`: what loaded
+/// commands per minute), `edit` and `recall` (bool, true: allowed), `retentionDays` (absent: history is kept for ever),
+/// `blacklist` (bool, true: the app has the feature), `model` (`conversation` or `session`: what loaded
 /// channels become).
 public final class LeanCloudEmulator: VendorEmulator {
   public static let vendor = "leancloud"
@@ -25,6 +26,9 @@ public final class LeanCloudEmulator: VendorEmulator {
   let allowsEdit: Bool
   let allowsRecall: Bool
   let loadsFirstModel: Bool
+  let hasBlacklist: Bool
+  /// Milliseconds that history is kept.
+  let retention: Int64?
   var limits: Bool { options.limits == .real }
 
   // Lent by the host for one input.
@@ -47,6 +51,8 @@ public final class LeanCloudEmulator: VendorEmulator {
   var conversations: [Key: Conversation] = [:]
   /// Ids in the order of creation.
   var conversationOrder: [String] = []
+  /// Without a row, and still in history.
+  var forgotten: [Key: Conversation] = [:]
   var conversationsOfClient: [Key: Set<Key>] = [:]
   /// Hash of the member set to the conversation.
   var uniqueConversations: [Key: String] = [:]
@@ -59,6 +65,12 @@ public final class LeanCloudEmulator: VendorEmulator {
   var filesByKey: [Key: String] = [:]
   /// Uploads that are under way.
   var filesByToken: [Key: String] = [:]
+  var installations: [Key: InstallationRow] = [:]
+  var broadcasts: [Broadcast] = []
+  /// Which broadcasts a client has had.
+  var toldBroadcasts: [Key: Set<Key>] = [:]
+  /// Conversations that a client does not want.
+  var blockedByClient: [Key: OrderedKeys] = [:]
   /// Events that a client missed, for the notification feed.
   var notifications: [Key: [JSONObject]] = [:]
   /// Every message of the app by time, made when it is asked for.
@@ -80,6 +92,10 @@ public final class LeanCloudEmulator: VendorEmulator {
     hasClientRates = try settings.bool("clientRates") ?? false
     allowsEdit = try settings.bool("edit") ?? true
     allowsRecall = try settings.bool("recall") ?? true
+    hasBlacklist = try settings.bool("blacklist") ?? true
+    retention = try settings.positive("retentionDays").map {
+      $0.multipliedReportingOverflow(by: 86_400_000).partialValue
+    }
     switch try settings.string("model") ?? "conversation" {
     case "conversation": loadsFirstModel = false
     case "session": loadsFirstModel = true
@@ -208,16 +224,16 @@ final class Settings {
   }
 }
 
-/// Calls by window of one minute.
+/// Calls by window, of one minute if nothing else is said.
 struct RateBook: Sendable {
-  private var windows: [Key: (minute: Int64, count: Int)] = [:]
+  private var windows: [Key: (number: Int64, count: Int)] = [:]
 
-  /// False when `limit` calls of `name` were made in this minute.
-  mutating func take(_ name: String, limit: Int, now: Int64) -> Bool {
-    let minute = now / 60_000
+  /// False when `limit` calls of `name` were made in this window of so many milliseconds.
+  mutating func take(_ name: String, limit: Int, now: Int64, window length: Int64 = 60_000) -> Bool {
+    let number = now / length
     let key = Key(name)
-    var window = windows[key] ?? (minute, 0)
-    if window.minute != minute { window = (minute, 0) }
+    var window = windows[key] ?? (number, 0)
+    if window.number != number { window = (number, 0) }
     window.count += 1
     windows[key] = window
     return window.count <= limit

@@ -51,10 +51,12 @@ extension LeanCloudEmulator {
     let channel = record.channel
     let kind = loadsFirstModel ? firstModelKind(channel.kind) : try currentKind(channel.kind)
     let id = channelID(channel.id)
-    let conversation = conversation(id) ?? Conversation(id: id, kind: kind, createdAt: channel.createdAt?.milliseconds ?? now)
+    let conversation =
+      conversation(id) ?? Conversation(id: id, kind: kind, createdAt: channel.createdAt?.milliseconds ?? now)
     var kept = JSONObject()
     if channel.isFrozen { kept["frozen"] = true }
-    conversation.columns = LeanCloudConversation.columns(customData: channel.customData, kept: kept, origin: record.origin)
+    conversation.columns = LeanCloudConversation.columns(
+      customData: channel.customData, kept: kept, origin: record.origin)
     conversation.columns["name"] = channel.name.map { .string($0) }
     conversation.columns["coverURL"] = channel.coverURL.map { .string($0) }
     if !channel.metadata.isEmpty {
@@ -107,7 +109,9 @@ extension LeanCloudEmulator {
     conversation.marks[Key(id)] = Marks(
       read: member.readPosition.map { place($0, conversation) } ?? last,
       delivered: member.deliveredPosition.map { place($0, conversation) })
-    if let role = LeanCloudConversation.roleName(member.role), role != "Member" { setRole(role, of: id, in: conversation) }
+    if let role = LeanCloudConversation.roleName(member.role), role != "Member" {
+      setRole(role, of: id, in: conversation)
+    }
     if member.isMuted { conversation.silenced[Key(id)] = member.mutedUntil?.milliseconds ?? .max }
     if conversation.isUnique { remakeUnique(conversation) }
     if conversation.kind == .pair, conversation.members.count == 2 { renamePair(conversation, record.channel) }
@@ -137,7 +141,8 @@ extension LeanCloudEmulator {
 
   private func load(_ record: FileRecord) {
     let file = FileRow(
-      objectID: LeanCloudID.objectID(for: "file:\(record.sha256)"), key: record.sha256, name: record.name ?? record.sha256,
+      objectID: LeanCloudID.objectID(for: "file:\(record.sha256)"), key: record.sha256,
+      name: record.name ?? record.sha256,
       mimeType: record.mimeType ?? "application/octet-stream",
       metaData: ["size": .int(Int64(record.bytes.count)), "sha256": .string(record.sha256)], bytes: record.bytes,
       createdAt: now)

@@ -17,6 +17,10 @@ struct Posting {
   /// Only these; nil: everybody in the conversation.
   var receivers: [String]?
   var copiesToSender = true
+  /// From a subscriber to a service conversation.
+  var isUplink = false
+  /// Where the id was told before.
+  var id: String?
 }
 
 extension LeanCloudEmulator {
@@ -35,13 +39,39 @@ extension LeanCloudEmulator {
     guard let data = frame.string("binaryMsg") ?? frame.string("msg") else {
       return answerDirect(code: 4114, call, isTransient)
     }
-    let posting = Posting(
+    var posting = Posting(
       from: call.peer, data: data, isBinary: isBinary, isTransient: isTransient,
       wantsReceipt: frame.bool("r") ?? false, token: frame.string("dt"), mentions: frame.strings("mentionPids"),
       mentionsAll: frame.bool("mentionAll") ?? false, except: call.connection)
+    if conversation.kind == .service {
+      // To the service itself: no other subscriber sees it.
+      posting.isUplink = true
+      posting.receivers = [call.peer]
+    }
+    if frame.bool("will") == true { return keepWill(posting, conversation, call) }
     let message = post(posting, to: conversation)
     if isTransient, !call.session.has(.ackTransient) { return }
     answerDirect(message, conversation, call)
+  }
+
+  /// Acknowledged now, sent when the login drops.
+  private func keepWill(_ posting: Posting, _ conversation: Conversation, _ call: Call) {
+    guard let index = call.connection.index(of: call.peer) else { return }
+    let message = StoredMessage(id: newMessageID(), from: call.peer, timestamp: now, data: posting.data)
+    call.connection.sessions[index].wills.append(
+      Session.Will(conversation: conversation.id, id: message.id, data: posting.data, isBinary: posting.isBinary))
+    answerDirect(message, conversation, call)
+  }
+
+  func executeWills(of session: Session) {
+    for will in session.wills {
+      guard let conversation = conversation(will.conversation), refusalToSend(session.peer, conversation) == nil else {
+        continue
+      }
+      var posting = Posting(from: session.peer, data: will.data, isBinary: will.isBinary)
+      posting.id = will.id
+      post(posting, to: conversation)
+    }
   }
 
   private func answerDirect(_ message: StoredMessage, _ conversation: Conversation, _ call: Call) {
@@ -64,7 +94,6 @@ extension LeanCloudEmulator {
   func refusalToSend(_ client: String, _ conversation: Conversation) -> Int64? {
     if let end = conversation.expiresAt, end <= now { return 4323 }
     switch conversation.kind {
-    case .service: return 4307
     case .room: if !conversation.present.contains(client) { return 4317 }
     default: if !conversation.members.contains(client) { return 4317 }
     }
@@ -82,10 +111,14 @@ extension LeanCloudEmulator {
     // Times of one conversation increase, so that its order is the order of arrival whatever the ids.
     let time = max(now, (conversation.messages.last?.timestamp ?? .min) &+ (conversation.messages.isEmpty ? 0 : 1))
     var message = StoredMessage(
-      id: newMessageID(), from: posting.from, timestamp: time, data: posting.data, isBinary: posting.isBinary)
+      id: posting.id ?? newMessageID(), from: posting.from, timestamp: time, data: posting.data, isBinary: posting.isBinary)
     message.mentions = posting.mentions
     message.mentionsAll = posting.mentionsAll
     message.wantsReceipt = posting.wantsReceipt
+    if conversation.kind == .service {
+      message.receivers = posting.receivers ?? []
+      message.isUplink = posting.isUplink
+    }
     if !posting.isTransient {
       if conversation.kind != .temporary || posting.token != nil { store(message, tokenKey, in: conversation) }
     }
@@ -212,7 +245,9 @@ extension LeanCloudEmulator {
     for tuple in call.frame["convs"]?.array ?? [] {
       if let id = tuple["cid"]?.string { wanted.append((id, tuple["timestamp"]?.int, tuple["mid"]?.string)) }
     }
-    for id in call.frame.strings("cids") + [call.frame.string("cid")].compactMap(\.self) { wanted.append((id, nil, nil)) }
+    for id in call.frame.strings("cids") + [call.frame.string("cid")].compactMap(\.self) {
+      wanted.append((id, nil, nil))
+    }
     for item in wanted {
       guard let conversation = conversation(item.id), conversation.members.contains(call.peer) else { continue }
       var end = conversation.messages.count
@@ -256,9 +291,14 @@ extension LeanCloudEmulator {
       stop: frame.int("tt"), stopID: frame.string("tmid"), includesStop: frame.bool("ttIncluded") ?? false,
       isForward: isForward)
     let type = frame.int("lctype")
+    let peer = Key(call.peer)
     let found =
       conversation.kind == .temporary
-      ? [] : conversation.page(range, limit: limit) { type == nil || Self.typeOf($0) == type }
+      ? []
+      : conversation.page(range, limit: limit) { message in
+        let isForMe = message.receivers.isEmpty || message.receivers.contains { Key($0) == peer }
+        return isForMe && (type == nil || Self.typeOf(message) == type)
+      }
     var answer = LeanCloudFrame("logs")
     answer["cid"] = .string(id)
     answer["logs"] = .array(found.map { .object(logItem($0, conversation)) })
@@ -293,6 +333,10 @@ extension LeanCloudEmulator {
       let isRecall = patch["recall"]?.bool ?? false
       guard let id = patch["cid"]?.string, let conversation = conversation(id) else { return fail(4303, to: call) }
       guard let mid = patch["mid"]?.string, let index = conversation.index(of: mid) else { return fail(4404, to: call) }
+      // Id and time name a message together.
+      if let time = patch["timestamp"]?.int, time != conversation.messages[index].timestamp {
+        return fail(4404, to: call)
+      }
       guard Key(conversation.messages[index].from) == Key(call.peer) else { return fail(4403, to: call) }
       guard isRecall ? allowsRecall : allowsEdit else { return fail(isRecall ? 4407 : 4406, to: call) }
       let edit = Edit(
@@ -369,7 +413,9 @@ struct HistoryRange {
 
 extension Conversation {
   /// At most `limit` messages nearest to the range's start, ascending.
-  func page(_ range: HistoryRange, limit: Int, where accepts: (StoredMessage) -> Bool = { _ in true }) -> [StoredMessage] {
+  func page(_ range: HistoryRange, limit: Int, where accepts: (StoredMessage) -> Bool = { _ in true })
+    -> [StoredMessage]
+  {
     let low: Int
     let high: Int
     if range.isForward {

@@ -111,7 +111,9 @@ extension LeanCloudEmulator {
     let targets = OrderedKeys(call.frame.strings("roomPeerIds")).list.filter(Self.isClientID)
     guard isSignedRoom(call, room, targets, .invite) else { return fail(4302, to: call) }
     let new = targets.filter { !room.members.contains($0) }
-    guard room.members.count + new.count <= Self.memberLimit || room.isTransientGroup else { return fail(4304, to: call) }
+    guard room.members.count + new.count <= Self.memberLimit || room.isTransientGroup else {
+      return fail(4304, to: call)
+    }
     for member in new { addMember(member, to: room) }
     replyRoom("invited", room, targets, call)
     for member in new {

@@ -19,7 +19,8 @@ struct RESTCall {
 
   func first(_ key: String) -> String? { query.first { $0.0 == key }?.1 }
   func number(_ key: String) -> Int64? { first(key).flatMap { Int64($0) } }
-  func flag(_ key: String) -> Bool? { first(key).map { $0 == "true" || $0 == "1" } }
+  /// Some clients write `True`.
+  func flag(_ key: String) -> Bool? { first(key).map { $0.lowercased() == "true" || $0 == "1" } }
 
   /// A JSON object in the query.
   func object(_ key: String) -> JSONObject?? {
@@ -35,7 +36,9 @@ struct RESTError: Error {
   var code: Int64
   var text: String
 
-  static func notFound(_ text: String = "Object not found.") -> RESTError { RESTError(status: 404, code: 101, text: text) }
+  static func notFound(_ text: String = "Object not found.") -> RESTError {
+    RESTError(status: 404, code: 101, text: text)
+  }
 }
 
 extension HTTPResponse {
@@ -60,9 +63,11 @@ struct Route {
     _ method: String, _ pattern: String, _ access: Access, isMetered: Bool = false,
     _ run: @escaping (LeanCloudEmulator) -> (RESTCall) throws(RESTError) -> JSONValue
   ) {
-    self.init(method, pattern, access, isMetered: isMetered, response: { (emulator, call) throws(RESTError) in
-      .leanCloud(try run(emulator)(call))
-    })
+    self.init(
+      method, pattern, access, isMetered: isMetered,
+      response: { (emulator, call) throws(RESTError) in
+        .leanCloud(try run(emulator)(call))
+      })
   }
 
   init(
@@ -164,7 +169,9 @@ extension LeanCloudEmulator {
     let isMaster = parts.count > 2 && parts[2] == "master"
     if options.openAuthentication { return isMaster ? .master : .app }
     guard let key = isMaster ? options.adminSecret : appKey else { return .app }
-    guard LeanCloudSignature.requestSign(key: key, isMaster: isMaster, milliseconds: time) == text else { return .anybody }
+    guard LeanCloudSignature.requestSign(key: key, isMaster: isMaster, milliseconds: time) == text else {
+      return .anybody
+    }
     return isMaster ? .master : .app
   }
 

@@ -21,7 +21,8 @@ extension LeanCloudEmulator {
     case "_User": return userOrder.compactMap { users[Key($0)] }.map { ($0.objectID, $0.object) }
     case "_File": return fileOrder.compactMap { files[Key($0)] }.map { ($0.objectID, object(of: $0)) }
     case "_ConversationMemberInfo": return memberInfoRows()
-    case "_SysMessage": return []
+    case "_SysMessage": return uplinkRows()
+    case "_Installation": return installations.values.map { ($0.objectID, $0.object) }.sorted { Key($0.0) < Key($1.0) }
     default: throw RESTError(status: 404, code: 101, text: "Class or object doesn't exists.")
     }
   }
@@ -41,9 +42,52 @@ extension LeanCloudEmulator {
     }
   }
 
+  /// What subscribers wrote to a service conversation.
+  private func uplinkRows() -> [(id: String, row: JSONObject)] {
+    conversationOrder.compactMap { conversation($0) }.filter { $0.kind == .service }.flatMap { conversation in
+      conversation.messages.filter { $0.isUplink }.map { message in
+        let id = LeanCloudID.objectID(for: "uplink:\(message.id)")
+        var row = JSONObject()
+        row["objectId"] = .string(id)
+        row["ackAt"] = .int(message.ackAt ?? 0)
+        row["bin"] = .bool(message.isBinary)
+        row["conv"] = ["__type": "Pointer", "className": "_Conversation", "objectId": .string(conversation.id)]
+        row["data"] = .string(message.data)
+        row["from"] = .string(message.from)
+        row["fromIp"] = .string(message.fromIP)
+        row["msgId"] = .string(message.id)
+        row["timestamp"] = .int(message.timestamp)
+        row["createdAt"] = .string(LeanCloudID.iso(message.timestamp))
+        row["updatedAt"] = row["createdAt"]
+        return (id, row)
+      }
+    }
+  }
+
+  // MARK: Installations
+
+  func createInstallation(_ call: RESTCall) throws(RESTError) -> JSONValue {
+    guard call.body["deviceToken"]?.string != nil || call.body["installationId"]?.string != nil else {
+      throw RESTError(code: 114, text: "deviceToken or installationId is required.")
+    }
+    let row = InstallationRow(
+      objectID: newObjectID(), columns: Self.writable(call.body), createdAt: now, updatedAt: now)
+    installations[Key(row.objectID)] = row
+    return ["objectId": .string(row.objectID), "createdAt": .string(LeanCloudID.iso(now))]
+  }
+
+  func updateInstallation(_ call: RESTCall) throws(RESTError) -> JSONValue {
+    let key = Key(call.parameters.last ?? "")
+    guard var row = installations[key] else { throw .notFound() }
+    for member in Self.writable(call.body) { row.columns[member.key] = member.value }
+    row.updatedAt = now
+    installations[key] = row
+    return ["objectId": .string(row.objectID), "updatedAt": .string(LeanCloudID.iso(now))]
+  }
+
   private func mayRead(_ name: String, _ call: RESTCall) throws(RESTError) {
     if name == "_ConversationMemberInfo", holdsSession(call) { return }
-    if name == "_User" || name == "_ConversationMemberInfo", call.access != .master {
+    if ["_User", "_ConversationMemberInfo", "_Installation", "_SysMessage"].contains(name), call.access != .master {
       throw RESTError(status: 403, code: 403, text: "Forbidden to find by class permissions.")
     }
   }
@@ -189,11 +233,16 @@ extension LeanCloudEmulator {
     case "_Conversation":
       guard let conversation = conversation(id) else { throw .notFound() }
       delete(conversation)
-    case "_User":
-      guard users.removeValue(forKey: Key(id)) != nil else { throw .notFound() }
-      userOrder.removeAll { Key($0) == Key(id) }
+    case "_User": return try deleteUser(call)
     default: throw .notFound()
     }
+    return .object([:])
+  }
+
+  func deleteUser(_ call: RESTCall) throws(RESTError) -> JSONValue {
+    let id = call.parameters.last ?? ""
+    guard users.removeValue(forKey: Key(id)) != nil else { throw .notFound("Could not find user.") }
+    userOrder.removeAll { Key($0) == Key(id) }
     return .object([:])
   }
 
@@ -230,9 +279,15 @@ extension LeanCloudEmulator {
     let id = call.parameters.last ?? ""
     guard var user = users[Key(id)] else { throw .notFound("Could not find user.") }
     let isOwn = user.sessionToken != nil && call.request.headers["X-LC-Session"] == user.sessionToken
-    guard call.access == .master || isOwn else { throw RESTError(status: 401, code: 206, text: "The user is not logged in.") }
-    for member in call.body where !["objectId", "createdAt", "updatedAt", "sessionToken", "password"].contains(member.key) {
-      if member.key == "username" { user.username = member.value.string ?? user.username; continue }
+    guard call.access == .master || isOwn else {
+      throw RESTError(status: 401, code: 206, text: "The user is not logged in.")
+    }
+    for member in call.body
+    where !["objectId", "createdAt", "updatedAt", "sessionToken", "password"].contains(member.key) {
+      if member.key == "username" {
+        user.username = member.value.string ?? user.username
+        continue
+      }
       user.columns[member.key] = member.value["__op"]?.string == "Delete" || member.value.isNull ? nil : member.value
     }
     user.updatedAt = now

@@ -19,7 +19,9 @@ extension LeanCloudEmulator {
 
   private func unread(of client: String, in id: String?) throws(RESTError) -> JSONValue {
     if let id {
-      guard let conversation = conversation(id) else { throw RESTError(status: 404, code: 4303, text: "CONVERSATION_NOT_FOUND") }
+      guard let conversation = conversation(id) else {
+        throw RESTError(status: 404, code: 4303, text: "CONVERSATION_NOT_FOUND")
+      }
       return ["count": .int(Int64(conversation.unread(for: client).count))]
     }
     let all = (conversationsOfClient[Key(client)] ?? []).compactMap { conversations[$0] }

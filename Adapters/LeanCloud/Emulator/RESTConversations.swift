@@ -90,8 +90,10 @@ extension LeanCloudEmulator {
     return .object([:])
   }
 
+  /// The row goes; the messages stay in history until its end.
   func delete(_ conversation: Conversation) {
     let key = Key(conversation.id)
+    if !conversation.messages.isEmpty { forgotten[key] = conversation }
     for member in conversation.members.list { conversationsOfClient[Key(member)]?.remove(key) }
     if let id = conversation.uniqueID { uniqueConversations[Key(id)] = nil }
     conversations[key] = nil
@@ -161,7 +163,9 @@ extension LeanCloudEmulator {
     let named = call.parameters.dropFirst().first.flatMap { info in
       conversation.roles.first { $0.value.infoID == info }?.key.text
     }
-    guard let client = call.body["clientId"]?.string ?? named else { throw RESTError(code: 1, text: "clientId is required.") }
+    guard let client = call.body["clientId"]?.string ?? named else {
+      throw RESTError(code: 1, text: "clientId is required.")
+    }
     guard let role = call.body["role"]?.string, ["Owner", "Manager", "Member"].contains(role) else {
       throw RESTError(code: 4321, text: "UNKNOWN_CONVERSATION_ROLE")
     }
@@ -221,9 +225,11 @@ extension LeanCloudEmulator {
     return .object(object)
   }
 
-  func addTemporarySilence(_ call: RESTCall) throws(RESTError) -> JSONValue {
-    let conversation = try found(call)
-    guard let client = call.body["client_id"]?.string, let ttl = call.body["ttl"]?.int, (1...86_400).contains(ttl) else {
+  func addTemporarySilence(_ call: RESTCall) throws(RESTError) -> JSONValue { try silence(call, in: try found(call)) }
+
+  func silence(_ call: RESTCall, in conversation: Conversation) throws(RESTError) -> JSONValue {
+    guard let client = call.body["client_id"]?.string, let ttl = call.body["ttl"]?.int, (1...86_400).contains(ttl)
+    else {
       throw RESTError(code: 1, text: "client_id and a ttl of 1 to 86400 are required.")
     }
     setSilenced(now &+ ttl &* 1000, [client], conversation, by: "")
@@ -237,52 +243,19 @@ extension LeanCloudEmulator {
   }
 
   func addBlocks(_ call: RESTCall) throws(RESTError) -> JSONValue {
+    try requireBlacklist()
     setBlocked(true, try clients(call), try found(call), by: "")
     return .object([:])
   }
 
   func removeBlocks(_ call: RESTCall) throws(RESTError) -> JSONValue {
+    try requireBlacklist()
     setBlocked(false, try clients(call), try found(call), by: "")
     return .object([:])
   }
 
   func listBlocks(_ call: RESTCall) throws(RESTError) -> JSONValue {
-    page(try found(call).blocked.list.sorted { Key($0) < Key($1) }, call)
-  }
-
-  // MARK: Service conversations
-
-  func addSubscriber(_ call: RESTCall) throws(RESTError) -> JSONValue {
-    let conversation = try found(call)
-    guard conversation.kind == .service else { throw RESTError(code: 4313, text: "SYSTEM_CONVERSATION_REQUIRED") }
-    guard let client = call.body["client_id"]?.string, Self.isClientID(client) else {
-      throw RESTError(code: 1, text: "client_id is required.")
-    }
-    addMember(client, to: conversation)
-    return .object([:])
-  }
-
-  func removeSubscriber(_ call: RESTCall) throws(RESTError) -> JSONValue {
-    let conversation = try found(call)
-    if let client = call.parameters.last { removeMember(client, from: conversation) }
-    return .object([:])
-  }
-
-  func listSubscribers(_ call: RESTCall) throws(RESTError) -> JSONValue {
-    let conversation = try found(call)
-    let all = conversation.members.list.sorted { Key($0) < Key($1) }
-    let start = call.first("client_id").flatMap { last in all.firstIndex { Key($0) > Key(last) } ?? all.count } ?? 0
-    let limit = Int(clamping: min(max(call.number("limit") ?? 50, 1), 50))
-    return .array(
-      all[start...].prefix(limit).map { client in
-        [
-          "timestamp": .int(conversation.joinedAt[Key(client)] ?? conversation.createdAt),
-          "subscriber": .string(client), "conv_id": .string(conversation.id),
-        ]
-      })
-  }
-
-  func countSubscribers(_ call: RESTCall) throws(RESTError) -> JSONValue {
-    ["count": .int(Int64(try found(call).members.count))]
+    try requireBlacklist()
+    return page(try found(call).blocked.list.sorted { Key($0) < Key($1) }, call)
   }
 }

@@ -44,7 +44,9 @@ extension LeanCloudEmulator {
 
   /// First step of an upload: where the bytes go.
   func fileToken(_ call: RESTCall) throws(RESTError) -> JSONValue {
-    guard let name = call.body["name"]?.string, !name.isEmpty else { throw RESTError(code: 122, text: "Invalid file name.") }
+    guard let name = call.body["name"]?.string, !name.isEmpty else {
+      throw RESTError(code: 122, text: "Invalid file name.")
+    }
     let token = Base64.urlEncode(randomBytes(18))
     let key = call.body["key"]?.string ?? Hex.encode(randomBytes(16))
     let file = FileRow(
@@ -87,7 +89,8 @@ extension LeanCloudEmulator {
   }
 
   func download(_ call: RESTCall) throws(RESTError) -> HTTPResponse {
-    guard let id = filesByKey[Key(call.parameters.first ?? "")], let file = files[Key(id)], let bytes = file.bytes else {
+    guard let id = filesByKey[Key(call.parameters.first ?? "")], let file = files[Key(id)], let bytes = file.bytes
+    else {
       throw .notFound("No such file.")
     }
     return HTTPResponse(status: 200, headers: ["Content-Type": file.mimeType], body: bytes)

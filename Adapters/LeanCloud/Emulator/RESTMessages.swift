@@ -5,14 +5,17 @@ extension LeanCloudEmulator {
   // MARK: Sending
 
   func sendMessage(_ call: RESTCall) throws(RESTError) -> JSONValue {
-    let conversation = try found(call)
-    let body = call.body
+    try send(call.body, to: try found(call), receivers: call.body["to_clients"]?.array?.compactMap(\.string))
+  }
+
+  func send(
+    _ body: JSONObject, to conversation: Conversation, receivers: [String]?
+  ) throws(RESTError) -> JSONValue {
     guard let from = body["from_client"]?.string, !from.isEmpty else {
       throw RESTError(code: 1, text: "from_client is required.")
     }
     let mentions = body["mention_client_ids"]?.array?.compactMap(\.string) ?? []
     guard mentions.count <= 20 || !limits else { throw RESTError(code: 1, text: "mention_client_ids: at most 20.") }
-    let receivers = body["to_clients"]?.array?.compactMap(\.string)
     return try post(
       Posting(
         from: from, data: try text(body["message"]), isTransient: body["transient"]?.bool ?? false,
@@ -35,23 +38,27 @@ extension LeanCloudEmulator {
   }
 
   /// A body is a string; an object is taken as its text.
-  private func text(_ value: JSONValue?) throws(RESTError) -> String {
+  func text(_ value: JSONValue?) throws(RESTError) -> String {
     guard let value, !value.isNull else { throw RESTError(code: 1, text: "message is required.") }
     return value.string ?? value.text()
   }
 
   private func post(_ posting: Posting, _ conversation: Conversation) throws(RESTError) -> JSONValue {
-    if let end = conversation.expiresAt, end <= now { throw RESTError(code: 4323, text: "TEMPORARY_CONVERSATION_EXPIRED") }
+    if let end = conversation.expiresAt, end <= now {
+      throw RESTError(code: 4323, text: "TEMPORARY_CONVERSATION_EXPIRED")
+    }
     let message: StoredMessage = post(posting, to: conversation)
     return ["msg-id": .string(message.id), "timestamp": .int(message.timestamp)]
   }
 
   // MARK: Changing
 
-  private func located(
+  func located(
     _ conversation: Conversation, _ id: String?, timestamp: Int64?, from: String?
   ) throws(RESTError) -> Int {
-    guard let id, let index = conversation.index(of: id) else { throw RESTError(status: 404, code: 4404, text: "MESSAGE_NOT_FOUND") }
+    guard let id, let index = conversation.index(of: id) else {
+      throw RESTError(status: 404, code: 4404, text: "MESSAGE_NOT_FOUND")
+    }
     let message = conversation.messages[index]
     guard timestamp == nil || timestamp == message.timestamp else {
       throw RESTError(status: 404, code: 4404, text: "MESSAGE_NOT_FOUND")
@@ -105,14 +112,16 @@ extension LeanCloudEmulator {
   }
 
   func deleteLog11(_ call: RESTCall) throws(RESTError) -> JSONValue {
-    guard let id = call.first("convid"), let conversation = conversation(id) else { throw .notFound() }
+    guard let id = call.first("convid"), let conversation = conversation(id) ?? forgotten[Key(id)] else {
+      throw .notFound()
+    }
     delete(
       try located(conversation, call.first("msgid"), timestamp: call.number("timestamp"), from: call.first("from")),
       conversation)
     return .object([:])
   }
 
-  private func delete(_ index: Int, _ conversation: Conversation) {
+  func delete(_ index: Int, _ conversation: Conversation) {
     let message = conversation.messages.remove(at: index)
     conversation.timeByID[Key(message.id)] = nil
     appHistoryIsStale = true
@@ -140,12 +149,12 @@ extension LeanCloudEmulator {
 
   func history11(_ call: RESTCall) throws(RESTError) -> JSONValue {
     guard let id = call.first("convid") else {
-      guard call.access == .master, let client = call.first("from") else {
-        throw RESTError(code: 1, text: "convid is required.")
-      }
-      return appHistoryPage(call) { Key($0.from) == Key(client) }
+      // With the master key: what one client wrote, or everything of the app.
+      guard call.access == .master else { throw RESTError(code: 1, text: "convid is required.") }
+      let client = call.first("from").map(Key.init)
+      return appHistoryPage(call) { client == nil || Key($0.from) == client }
     }
-    guard let conversation = conversation(id) else {
+    guard let conversation = conversation(id) ?? forgotten[Key(id)] else {
       // The first model has no object of a pair before its first message.
       return .array([])
     }
@@ -180,10 +189,26 @@ extension LeanCloudEmulator {
   }
 
   /// Newest first, or with `reversed` oldest first.
-  private func history(_ conversation: Conversation, _ call: RESTCall) -> JSONValue {
+  func history(
+    _ conversation: Conversation, _ call: RESTCall, where accepts: (StoredMessage) -> Bool = { _ in true }
+  ) -> JSONValue {
+    expireHistory()
     let range = range(call)
-    let found = conversation.page(range, limit: Self.pageSize(call))
+    let found = conversation.page(range, limit: Self.pageSize(call), where: accepts)
     return .array((range.isForward ? found : found.reversed()).map { .object(historyItem($0, conversation)) })
+  }
+
+  /// Where a retention is set, what is older is not there any more.
+  func expireHistory() {
+    guard let retention else { return }
+    let end = now &- retention
+    for conversation in [conversations.values, forgotten.values].joined() {
+      let count = conversation.firstIndex(after: end, including: true)
+      guard count > 0 else { continue }
+      for message in conversation.messages.prefix(count) { conversation.timeByID[Key(message.id)] = nil }
+      conversation.messages.removeFirst(count)
+      appHistoryIsStale = true
+    }
   }
 
   func historyItem(_ message: StoredMessage, _ conversation: Conversation) -> JSONObject {
@@ -195,7 +220,7 @@ extension LeanCloudEmulator {
     item["msg-id"] = .string(message.id)
     item["is-conv"] = .bool(!conversation.kind.isFirstModel)
     item["is-room"] = .bool(conversation.kind == .group)
-    item["to"] = .string(conversation.id)
+    item["to"] = .string(receiver(of: message, conversation))
     item["bin"] = .bool(message.isBinary)
     item["from-ip"] = .string(message.fromIP)
     item["ack-at"] = message.ackAt.map { .int($0) }
@@ -203,6 +228,12 @@ extension LeanCloudEmulator {
     if message.mentionsAll { item["mention-all"] = true }
     if !message.mentions.isEmpty { item["mention-pids"] = .strings(message.mentions) }
     return item
+  }
+
+  /// In a pair of the 2014 model the other peer, else the conversation.
+  private func receiver(of message: StoredMessage, _ conversation: Conversation) -> String {
+    guard conversation.kind == .pair else { return conversation.id }
+    return conversation.members.list.first { Key($0) != Key(message.from) } ?? message.from
   }
 
   func allMessages(_ call: RESTCall) throws(RESTError) -> JSONValue { appHistoryPage(call) { _ in true } }
@@ -214,6 +245,7 @@ extension LeanCloudEmulator {
 
   /// Every message of the app, from one end towards the other.
   private func appHistoryPage(_ call: RESTCall, _ accepts: (StoredMessage) -> Bool) -> JSONValue {
+    expireHistory()
     refreshAppHistory()
     let range = range(call)
     let limit = Self.pageSize(call)
@@ -234,19 +266,25 @@ extension LeanCloudEmulator {
       guard appHistory.indices.contains(index) else { break }
       let entry = appHistory[index]
       if range.isForward { index += 1 }
-      if let stop, range.isForward ? entry.place >= stop : entry.place <= stop, !range.includesStop || entry.place != stop {
+      if let stop, range.isForward ? entry.place >= stop : entry.place <= stop,
+        !range.includesStop || entry.place != stop
+      {
         break
       }
-      guard let conversation = conversation(entry.conversation), let at = conversation.index(of: entry.place.id.text)
+      guard let conversation = conversation(entry.conversation) ?? forgotten[Key(entry.conversation)],
+        let at = conversation.index(of: entry.place.id.text)
       else { continue }
-      if accepts(conversation.messages[at]) { items.append(.object(historyItem(conversation.messages[at], conversation))) }
+      if accepts(conversation.messages[at]) {
+        items.append(.object(historyItem(conversation.messages[at], conversation)))
+      }
     }
     return .array(items)
   }
 
   private func refreshAppHistory() {
     guard appHistoryIsStale else { return }
-    appHistory = conversationOrder.compactMap { conversation($0) }.flatMap { conversation in
+    let all = conversationOrder.compactMap { conversation($0) } + forgotten.values
+    appHistory = all.flatMap { conversation in
       conversation.messages.map { ($0.place, conversation.id) }
     }.sorted { $0.0 < $1.0 }
     appHistoryIsStale = false

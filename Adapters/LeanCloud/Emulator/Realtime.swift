@@ -14,7 +14,8 @@ extension LeanCloudEmulator {
 
   func open(_ id: EmulatorConnectionID, _ request: WebSocketRequest) {
     count("WebSocket upgrade")
-    let offered = request.subprotocols + [URLText.query(of: request.url).first { $0.0 == "subprotocol" }?.1].compactMap(\.self)
+    let offered =
+      request.subprotocols + [URLText.query(of: request.url).first { $0.0 == "subprotocol" }?.1].compactMap(\.self)
     let chosen = offered.lazy.compactMap { LeanCloudSubprotocol(name: $0) }.first
     if chosen == nil, !offered.isEmpty {
       outputs.append(.reject(id, .leanCloud(400, code: 4114, "no sub-protocol of \(offered.count) is served")))
@@ -58,7 +59,10 @@ extension LeanCloudEmulator {
   func dropped(_ id: EmulatorConnectionID) {
     guard let connection = connections.removeValue(forKey: id) else { return }
     outputs.append(.cancelTimer("idle-\(id.number)"))
-    for session in connection.sessions { endSession(session, on: connection, keepsRoom: true) }
+    for session in connection.sessions {
+      endSession(session, on: connection, keepsRoom: true)
+      executeWills(of: session)
+    }
     for peer in watchers.keys { watchers[peer]?.remove(id) }
   }
 
@@ -156,7 +160,8 @@ extension LeanCloudEmulator {
     "conv/remove", "conv/query", "conv/count", "conv/update", "conv/mute", "conv/unmute", "conv/max-read",
     "conv/is-member", "conv/members", "conv/member-info-update", "conv/add-shutup", "conv/remove-shutup",
     "conv/query-shutup", "conv/check-shutup", "direct", "ack", "read", "logs", "patch/modify", "patch/modified",
-    "blacklist/block", "blacklist/unblock", "blacklist/query", "room/join", "room/leave", "room/invite", "room/kick",
+    "blacklist/block", "blacklist/unblock", "blacklist/query", "blacklist/check-block", "room/join", "room/leave",
+    "room/invite", "room/kick",
     "report/upload",
   ]
 

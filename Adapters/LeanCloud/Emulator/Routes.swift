@@ -3,8 +3,10 @@ extension LeanCloudEmulator {
 
   // A constant of functions without state.
   nonisolated(unsafe) private static let table = RouteTable(
-    routerRoutes + conversationRoutes("conversations") + conversationRoutes("chatrooms")
-      + conversationRoutes("service-conversations") + messageRoutes + clientRoutes + storageRoutes + fileRoutes)
+    routerRoutes + ["conversations", "chatrooms", "service-conversations"].flatMap(conversationRoutes)
+      + ["conversations", "chatrooms"].flatMap(sharedRoutes) + memberRoutes + serviceRoutes + messageRoutes
+      + clientRoutes
+      + storageRoutes + fileRoutes)
 
   private static var routerRoutes: [Route] {
     [
@@ -13,6 +15,7 @@ extension LeanCloudEmulator {
     ]
   }
 
+  /// What the three kinds of conversations have in common.
   private static func conversationRoutes(_ kind: String) -> [Route] {
     let base = "1.2/rtm/\(kind)"
     return [
@@ -21,18 +24,8 @@ extension LeanCloudEmulator {
       Route("PUT", base + "/{id}", .master, updateConversation),
       Route("GET", base + "/{id}", .master, getConversation),
       Route("DELETE", base + "/{id}", .master, deleteConversation),
-      Route("POST", base + "/{id}/members", .master, addMembers),
-      Route("DELETE", base + "/{id}/members", .master, removeMembers),
-      Route("GET", base + "/{id}/members", .master, listMembers),
-      Route("GET", base + "/{id}/members/online-count", .master, onlineCount),
-      Route("POST", base + "/{id}/mutes", .master, addMutes),
-      Route("DELETE", base + "/{id}/mutes", .master, removeMutes),
-      Route("GET", base + "/{id}/mutes", .master, listMutes),
-      Route("POST", base + "/{id}/messages", .master, isMetered: true, sendMessage),
-      Route("GET", base + "/{id}/messages", .app, isMetered: true, conversationMessages),
       Route("PUT", base + "/{id}/messages/{mid}", .master, isMetered: true, editMessage),
       Route("PUT", base + "/{id}/messages/{mid}/recall", .master, isMetered: true, recallMessage),
-      Route("DELETE", base + "/{id}/messages/{mid}", .master, deleteMessage),
       Route("POST", base + "/{id}/temporary-silenceds", .master, addTemporarySilence),
       Route("DELETE", base + "/{id}/temporary-silenceds", .master, removeTemporarySilence),
       Route("POST", base + "/{id}/permanent-silenceds", .master, addSilence),
@@ -41,15 +34,59 @@ extension LeanCloudEmulator {
       Route("POST", base + "/{id}/blacklists", .master, addBlocks),
       Route("DELETE", base + "/{id}/blacklists", .master, removeBlocks),
       Route("GET", base + "/{id}/blacklists", .master, listBlocks),
-      Route("POST", base + "/{id}/member-infos", .master, setMemberInfo),
-      Route("PUT", base + "/{id}/member-infos/{info}", .master, setMemberInfo),
-      Route("DELETE", base + "/{id}/member-infos/{info}", .master, removeMemberInfo),
-      Route("GET", base + "/{id}/member-infos", .master, listMemberInfos),
-      Route("POST", base + "/{id}/subscribers", .master, addSubscriber),
-      Route("DELETE", base + "/{id}/subscribers/{client}", .master, removeSubscriber),
-      Route("GET", base + "/{id}/subscribers", .master, listSubscribers),
-      Route("GET", base + "/{id}/subscribers/count", .master, countSubscribers),
-      Route("POST", base + "/{id}/broadcasts", .master, isMetered: true, sendMessage),
+    ]
+  }
+
+  /// Conversations and chat rooms: messages to all, roles.
+  private static func sharedRoutes(_ kind: String) -> [Route] {
+    let base = "1.2/rtm/\(kind)/{id}"
+    return [
+      Route("POST", base + "/messages", .master, isMetered: true, sendMessage),
+      Route("GET", base + "/messages", .app, isMetered: true, conversationMessages),
+      Route("DELETE", base + "/messages/{mid}", .master, deleteMessage),
+      Route("GET", base + "/members", .master, listMembers),
+      Route("POST", base + "/member-infos", .master, setMemberInfo),
+      Route("PUT", base + "/member-infos/{info}", .master, setMemberInfo),
+      Route("DELETE", base + "/member-infos/{info}", .master, removeMemberInfo),
+      Route("GET", base + "/member-infos", .master, listMemberInfos),
+    ]
+  }
+
+  private static var memberRoutes: [Route] {
+    let base = "1.2/rtm/conversations/{id}"
+    return [
+      Route("POST", base + "/members", .master, addMembers),
+      Route("DELETE", base + "/members", .master, removeMembers),
+      Route("POST", base + "/mutes", .master, addMutes),
+      Route("DELETE", base + "/mutes", .master, removeMutes),
+      Route("GET", base + "/mutes", .master, listMutes),
+      Route("GET", "1.2/rtm/chatrooms/{id}/members/online-count", .master, onlineCount),
+    ]
+  }
+
+  private static var serviceRoutes: [Route] {
+    let base = "1.2/rtm/service-conversations/{id}"
+    return [
+      Route("POST", base + "/subscribers", .master, addSubscriber),
+      Route("DELETE", base + "/subscribers/{client}", .master, removeSubscriber),
+      Route("GET", base + "/subscribers", .master, listSubscribers),
+      Route("GET", base + "/subscribers/count", .master, countSubscribers),
+      Route("GET", base + "/subscribers/{client}/messages", .master, isMetered: true, subscriberMessages),
+      Route("DELETE", base + "/subscribers/{client}/messages/{mid}", .master, deleteSubscriberMessage),
+      Route("POST", base + "/messages", .master, isMetered: true, sendServiceMessage),
+      Route("POST", base + "/broadcasts", .master, isMetered: true, broadcast),
+      Route("POST", "1.2/rtm/broadcasts", .master, isMetered: true, broadcastToAll),
+      Route("GET", "1.2/rtm/broadcasts", .master, listBroadcasts),
+      Route("DELETE", "1.2/rtm/broadcasts/{mid}", .master, deleteBroadcast),
+      Route("POST", "1.1/rtm/broadcast", .master, isMetered: true, broadcastToAll),
+      Route("GET", "1.1/rtm/broadcast", .master, listBroadcasts),
+      Route("DELETE", "1.1/rtm/broadcast", .master, deleteBroadcast),
+      Route("POST", "1.1/rtm/broadcast/subscriber", .master, isMetered: true, broadcast11),
+      Route("POST", "1.1/rtm/conversation/subscription", .master, subscribe11),
+      Route("DELETE", "1.1/rtm/conversation/subscription", .master, unsubscribe11),
+      Route("GET", "1.1/rtm/conversation/subscribers", .master, subscribers11),
+      Route("GET", "1.1/rtm/conversation/subscribers/count", .master, countSubscribers11),
+      Route("GET", "1.1/rtm/conversation/subscribed", .master, subscribed11),
     ]
   }
 
@@ -81,6 +118,13 @@ extension LeanCloudEmulator {
       Route("GET", "1.2/rtm/stats", .master, stats),
       Route("GET", "1.1/rtm/notifications", .app, missedNotifications),
       Route("GET", "1.1/rtm/transient_group/onlines", .app, roomOnlines),
+      Route("GET", "1.1/rtm/transient_group/members", .master, roomMembers11),
+      Route("GET", "1.2/rtm/clients/{id}/service-conversations", .master, clientServices),
+      Route("POST", "1.2/rtm/clients/{id}/blacklists", .master, blockConversation),
+      Route("DELETE", "1.2/rtm/clients/{id}/blacklists", .master, unblockConversation),
+      Route("GET", "1.2/rtm/clients/{id}/blacklists", .master, blockedConversations),
+      Route("POST", "1.1/rtm/conversation/blacklist", .master, addTemporarySilence11),
+      Route("DELETE", "1.1/rtm/conversation/blacklist", .master, removeTemporarySilence11),
     ]
   }
 
@@ -94,7 +138,10 @@ extension LeanCloudEmulator {
       Route("DELETE", "1.1/classes/{class}/{id}", .app, deleteRow),
       Route("GET", "1.1/users", .app, queryUsers), Route("POST", "1.1/users", .app, createUser),
       Route("GET", "1.1/users/{id}", .app, getUser), Route("PUT", "1.1/users/{id}", .app, updateUser),
+      Route("DELETE", "1.1/users/{id}", .master, deleteUser),
       Route("POST", "1.1/login", .app, login),
+      Route("POST", "1.1/installations", .app, createInstallation),
+      Route("PUT", "1.1/installations/{id}", .app, updateInstallation),
       Route("GET", "1.1/date", .anybody, serverDate),
     ]
   }
@@ -105,7 +152,8 @@ extension LeanCloudEmulator {
       Route("GET", "1.1/files/{id}", .app, getFile), Route("POST", "1.1/fileTokens", .app, fileToken),
       Route("POST", "1.1/fileCallback", .app, fileCallback),
       Route("PUT", "upload/{token}", .anybody, uploadBytes), Route("POST", "upload/{token}", .anybody, uploadBytes),
-      Route("GET", "files/{key}", .anybody, response: download), Route("GET", "files/{key}/{name}", .anybody, response: download),
+      Route("GET", "files/{key}", .anybody, response: download),
+      Route("GET", "files/{key}/{name}", .anybody, response: download),
     ]
   }
 }

@@ -16,10 +16,25 @@ struct Session: Sendable {
   var watched: Set<Key> = []
   /// The chat room that this login is in.
   var room: String?
+  /// What the others are told when this login drops without a word.
+  var wills: [Will] = []
+
+  struct Will: Sendable {
+    var conversation: String
+    var id: String
+    var data: String
+    var isBinary: Bool
+  }
 
   enum Feature: Int64 {
-    case patch = 1, temporary = 2, bindDevice = 4, ackTransient = 8, notifications = 16, partialResults = 32
-    case groupReceipts = 64, omitPeer = 128
+    case patch = 1
+    case temporary = 2
+    case bindDevice = 4
+    case ackTransient = 8
+    case notifications = 16
+    case partialResults = 32
+    case groupReceipts = 64
+    case omitPeer = 128
   }
 
   func has(_ feature: Feature) -> Bool { bitmap & feature.rawValue != 0 }

@@ -56,6 +56,7 @@ extension LeanCloudEmulator {
     } else {
       pushUnread(session.peer, since: frame.int("lastUnreadNotifTime"), on: connection)
     }
+    if !session.isFirstModel { pushBroadcasts(session, on: connection) }
     if session.has(.patch), let since = frame.int("lastPatchTime") {
       replayPatches(session, since: since, on: connection)
     }
@@ -71,9 +72,11 @@ extension LeanCloudEmulator {
       return nil
     }
     let watching = frame.strings("sessionPeerIds")
-    return isSigned(frame, { app, time, nonce in
-      LeanCloudSignature.open(app: app, client: peer, watching: watching, timestamp: time, nonce: nonce)
-    }) ? nil : 4102
+    return isSigned(
+      frame,
+      { app, time, nonce in
+        LeanCloudSignature.open(app: app, client: peer, watching: watching, timestamp: time, nonce: nonce)
+      }) ? nil : 4102
   }
 
   /// Whether the frame carries a valid signature, or needs none.

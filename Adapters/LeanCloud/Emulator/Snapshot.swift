@@ -13,6 +13,7 @@ extension LeanCloudEmulator {
     object["files"] = .array(files.values.sorted { $0.objectID < $1.objectID }.map(Self.json))
     object["fileOrder"] = .strings(fileOrder)
     object["conversations"] = .array(conversationOrder.compactMap { conversation($0) }.map(Self.json))
+    object["forgotten"] = .array(forgotten.sorted { $0.key < $1.key }.map { Self.json($0.value) })
     object["tokens"] = .object(JSONObject(tokens.sorted { $0.key < $1.key }.map { ($0.key.text, Self.json($0.value)) }))
     object["undelivered"] = .object(
       JSONObject(
@@ -22,6 +23,22 @@ extension LeanCloudEmulator {
     object["notifications"] = .object(
       JSONObject(
         notifications.sorted { $0.key < $1.key }.map { ($0.key.text, .array($0.value.map { .object($0) })) }))
+    object["installations"] = .array(
+      installations.values.sorted { $0.objectID < $1.objectID }.map { row in
+        [
+          "id": .string(row.objectID), "columns": .object(row.columns), "createdAt": .int(row.createdAt),
+          "updatedAt": .int(row.updatedAt),
+        ]
+      })
+    object["broadcasts"] = .array(
+      broadcasts.map { item in
+        [
+          "conversation": .string(item.conversation), "message": Self.json(item.message),
+          "validUntil": .int(item.validUntil),
+        ]
+      })
+    object["toldBroadcasts"] = Self.lists(toldBroadcasts.mapValues { $0.sorted().map(\.text) })
+    object["blockedByClient"] = Self.lists(blockedByClient.mapValues(\.list))
     object["disabled"] = .strings(disabled.sorted().map(\.text))
     object["aliases"] = .object(JSONObject(aliases.sorted { $0.key < $1.key }.map { ($0.key.text, .string($0.value)) }))
     return .object(object)
@@ -29,7 +46,8 @@ extension LeanCloudEmulator {
 
   public func restore(_ snapshot: JSONValue) throws(EmulatorError) {
     guard snapshot["format"]?.int == 1 else {
-      throw EmulatorError(.invalidSnapshot, "the snapshot's format is \(snapshot["format"]?.text() ?? "missing"), 1 is known")
+      throw EmulatorError(
+        .invalidSnapshot, "the snapshot's format is \(snapshot["format"]?.text() ?? "missing"), 1 is known")
     }
     reset()
     do throws(JSONError) {
@@ -48,11 +66,49 @@ extension LeanCloudEmulator {
           deviceID: member.value["device"]?.string, expiresAt: try member.value.requireInt("expiresAt"),
           room: member.value["room"]?.string, roomUntil: member.value["roomUntil"]?.int ?? 0)
       }
+      try restoreServices(snapshot)
     } catch { throw EmulatorError(.invalidSnapshot, error.description) }
     restoreQueues(snapshot)
   }
 
+  private static func lists(_ lists: [Key: [String]]) -> JSONValue {
+    .object(JSONObject(lists.sorted { $0.key < $1.key }.map { ($0.key.text, .strings($0.value)) }))
+  }
+
+  private func restoreServices(_ snapshot: JSONValue) throws(JSONError) {
+    for row in snapshot["forgotten"]?.array ?? [] {
+      // Its members may have another unique conversation now.
+      var object = row.object ?? JSONObject()
+      object["unique"] = false
+      let conversation = try restored(.object(object))
+      forgotten[Key(conversation.id)] = conversation
+    }
+    for row in snapshot["installations"]?.array ?? [] {
+      let id = try row.requireString("id")
+      installations[Key(id)] = InstallationRow(
+        objectID: id, columns: try row.requireObject("columns"), createdAt: try row.requireInt("createdAt"),
+        updatedAt: try row.requireInt("updatedAt"))
+    }
+    for item in snapshot["broadcasts"]?.array ?? [] {
+      broadcasts.append(
+        Broadcast(
+          conversation: try item.requireString("conversation"), message: try Self.message(item["message"] ?? .null),
+          validUntil: try item.requireInt("validUntil")))
+    }
+    for member in snapshot["toldBroadcasts"]?.object ?? JSONObject() {
+      toldBroadcasts[Key(member.key)] = Set((member.value.array ?? []).compactMap { $0.string.map(Key.init) })
+    }
+    for member in snapshot["blockedByClient"]?.object ?? JSONObject() {
+      blockedByClient[Key(member.key)] = OrderedKeys((member.value.array ?? []).compactMap(\.string))
+    }
+  }
+
   private func reset() {
+    forgotten = [:]
+    installations = [:]
+    broadcasts = []
+    toldBroadcasts = [:]
+    blockedByClient = [:]
     connections = [:]
     online = [:]
     tokens = [:]
@@ -198,6 +254,8 @@ extension LeanCloudEmulator {
     if message.mentionsAll { object["mentionsAll"] = true }
     object["ackAt"] = message.ackAt.map { .int($0) }
     if message.wantsReceipt { object["receipt"] = true }
+    if !message.receivers.isEmpty { object["receivers"] = .strings(message.receivers) }
+    if message.isUplink { object["uplink"] = true }
     return .object(object)
   }
 
@@ -234,7 +292,9 @@ extension LeanCloudEmulator {
     conversation.members.insert(client)
     conversation.joinedAt[Key(client)] = json["joinedAt"]?.int
     conversation.marks[Key(client)] = Marks(read: Self.place(json["read"]), delivered: Self.place(json["delivered"]))
-    if let role = json["role"]?.string { conversation.roles[Key(client)] = (role, json["info"]?.string ?? newObjectID()) }
+    if let role = json["role"]?.string {
+      conversation.roles[Key(client)] = (role, json["info"]?.string ?? newObjectID())
+    }
   }
 
   private static func message(_ json: JSONValue) throws(JSONError) -> StoredMessage {
@@ -248,6 +308,8 @@ extension LeanCloudEmulator {
     message.mentionsAll = json["mentionsAll"]?.bool ?? false
     message.ackAt = json["ackAt"]?.int
     message.wantsReceipt = json["receipt"]?.bool ?? false
+    message.receivers = (json["receivers"]?.array ?? []).compactMap(\.string)
+    message.isUplink = json["uplink"]?.bool ?? false
     return message
   }
 }

@@ -25,8 +25,13 @@ struct StoredMessage: Sendable {
   /// The first delivery to a device.
   var ackAt: Int64?
   var wantsReceipt = false
+  /// The only ones who get it, in a service conversation.
+  var receivers: [String] = []
   /// The address of the sender's request, for REST history.
   var fromIP = "127.0.0.1"
+
+  /// From a subscriber to a service conversation.
+  var isUplink = false
 
   var place: Place { Place(timestamp: timestamp, id: Key(id)) }
 }
@@ -161,6 +166,7 @@ final class Conversation {
     var last: StoredMessage?
     let key = Key(client)
     for message in messages[start...] where Key(message.from) != key && !message.isRecalled {
+      if !message.receivers.isEmpty, !message.receivers.contains(where: { Key($0) == key }) { continue }
       count += 1
       last = message
       if message.mentionsAll || message.mentions.contains(where: { Key($0) == key }) { mentioned = true }
@@ -208,6 +214,23 @@ final class Conversation {
     object["patch_timestamp"] = message.patchTimestamp.map { .int($0) }
     if message.mentionsAll { object["mention_all"] = true }
     if !message.mentions.isEmpty { object["mention_pids"] = .strings(message.mentions) }
+  }
+}
+
+/// A row of `_Installation`: a device that can be pushed to.
+struct InstallationRow: Sendable {
+  var objectID: String
+  var columns: JSONObject
+  var createdAt: Int64
+  var updatedAt: Int64
+
+  var object: JSONObject {
+    var object = JSONObject()
+    object["objectId"] = .string(objectID)
+    for member in columns { object[member.key] = member.value }
+    object["createdAt"] = .string(LeanCloudID.iso(createdAt))
+    object["updatedAt"] = .string(LeanCloudID.iso(updatedAt))
+    return object
   }
 }
 

@@ -148,10 +148,14 @@ extension LeanCloudEmulator {
   /// The few conversations that can match, where an id or a member is asked for.
   private func candidates(_ condition: JSONObject) -> [Conversation] {
     if let id = condition["objectId"]?.string { return conversation(id).map { [$0] } ?? [] }
-    if let ids = condition["objectId"]?["$in"]?.array { return ids.compactMap { $0.string.flatMap { conversation($0) } } }
-    let member = condition["m"]?.string ?? condition["m"]?["$all"]?.array?.first?.string ?? condition["m"]?["$in"].flatMap {
-      $0.array?.count == 1 ? $0.array?.first?.string : nil
+    if let ids = condition["objectId"]?["$in"]?.array {
+      return ids.compactMap { $0.string.flatMap { conversation($0) } }
     }
+    let member =
+      condition["m"]?.string ?? condition["m"]?["$all"]?.array?.first?.string
+      ?? condition["m"]?["$in"].flatMap {
+        $0.array?.count == 1 ? $0.array?.first?.string : nil
+      }
     if let member {
       return (conversationsOfClient[Key(member)] ?? []).sorted().compactMap { conversations[$0] }
     }
