@@ -18,11 +18,15 @@ struct MigrationTests {
       .text("plain, 中文, 😀"), .text("the same"), .text("the same"), .text(""), .text(#"{"looks":"like json"}"#),
       .markdown("# title"), .location(Location(latitude: 31.25, longitude: -121.5, name: "here")),
       .card("carol", name: "Carol", avatarURL: nil), .custom(JSONText(unchecked: #"{ "a" : 1.0, "a" : 1e2 }"#)),
-      .custom(JSONText(unchecked: #"{"_lctype":7,"own":true}"#)), .unknown(kind: "-99", raw: JSONText(unchecked: #"{"_lctype":-99,"x":1}"#)),
+      .custom(JSONText(unchecked: #"{"_lctype":7,"own":true}"#)),
+      .unknown(kind: "-99", raw: JSONText(unchecked: #"{"_lctype":-99,"x":1}"#)),
       .unknown(kind: "binary", raw: JSONText(unchecked: #""AAEC""#)),
       .merged(title: "two", messages: [QuotedMessage(sender: "bob", content: .text("q"))]),
       .system(SystemNotice(kind: "memberJoined", subjects: ["bob"])), .sticker(JSONText(unchecked: "[1]")),
-      .image(Attachment(url: "http://x/y.png", name: "y.png", size: 3, width: 4, height: 5, metadata: JSONText(unchecked: #"{ "m":1}"#))),
+      .image(
+        Attachment(
+          url: "http://x/y.png", name: "y.png", size: 3, width: 4, height: 5,
+          metadata: JSONText(unchecked: #"{ "m":1}"#))),
       .audio(Attachment(url: "http://x/y.mp3", durationMilliseconds: 1_234)), .recalled(by: nil, at: nil),
     ]
     return contents.enumerated().map { index, content in
@@ -56,7 +60,10 @@ struct MigrationTests {
       Member(user: User(id: "alice"), role: .owner), Member(user: User(id: "bob"), role: .admin, isMuted: true),
     ]
     return [
-      .user(UserRecord(user: User(id: "alice", name: "Alice", avatarURL: "http://x/a", customData: JSONText(unchecked: #"{"a":1}"#)))),
+      .user(
+        UserRecord(
+          user: User(id: "alice", name: "Alice", avatarURL: "http://x/a", customData: JSONText(unchecked: #"{"a":1}"#)))
+      ),
       .channel(ChannelRecord(channel: channel)),
     ] + members.map { .member(MemberRecord(channel: channel.id, member: $0)) }
       + messages.map { .message(MessageRecord(message: $0)) }
@@ -88,7 +95,10 @@ struct MigrationTests {
     let source = try bench.source()
     #expect(try await source.check().channels == 1)
     let users = try await source.users(after: nil)
-    #expect(users.items.map(\.user) == [User(id: "alice", name: "Alice", avatarURL: "http://x/a", customData: JSONText(unchecked: #"{"a":1}"#))])
+    #expect(
+      users.items.map(\.user) == [
+        User(id: "alice", name: "Alice", avatarURL: "http://x/a", customData: JSONText(unchecked: #"{"a":1}"#))
+      ])
     let channel = try #require(try await source.channels(after: nil).items.first)
     guard case .channel(let loaded) = Self.records[1] else { return }
     var expected = loaded.channel
@@ -139,6 +149,48 @@ struct MigrationTests {
     #expect(reread.metadata == channel.channel.metadata)
   }
 
+  @Test("what a run wrote can be changed and removed, twice without harm")
+  func changes() async throws {
+    let bench = try Bench()
+    let destination = try bench.destination()
+    guard case .channel(let channel) = Self.records[1] else { return }
+    let members = Self.records.compactMap { if case .member(let member) = $0 { member } else { nil } }
+    _ = try await destination.putUsers([UserRecord(user: User(id: "alice", name: "Alice"))])
+    let id = try #require(try await destination.putChannel(channel, members: members).id)
+    let records = Self.messages.map { MessageRecord(message: $0) }
+    let written = try await destination.putMessages(records, in: id).compactMap(\.id)
+    var edited = records[1]
+    edited.message.content = .text("edited")
+    #expect(try await destination.changeMessage(edited, id: written[1], in: id) == .written(written[1]))
+    var recalled = records[2]
+    recalled.message.content = .recalled(by: nil, at: nil)
+    #expect(try await destination.changeMessage(recalled, id: written[2], in: id) == .written(written[2]))
+    let read = try await readAll(bench.source(), id)
+    #expect(text(read[1].message) == "edited")
+    #expect(read[1].origin?.id == records[1].message.id?.rawValue)
+    #expect(read[2].message.isRecalled)
+    #expect(read[2].origin?.id == records[2].message.id?.rawValue)
+
+    for _ in 0..<2 {
+      try await destination.removeMessages(Array(written.prefix(3)), in: id)
+      #expect(try await readAll(bench.source(), id).count == records.count - 3)
+      try await destination.removeMembers(["bob"], from: id)
+      #expect(try await bench.source().members(of: id, after: nil).items.map(\.member.user.id) == ["alice"])
+    }
+    for _ in 0..<2 {
+      try await destination.removeChannel(id)
+      try await destination.removeUsers(["alice"])
+      #expect(try await bench.source().users(after: nil).items.isEmpty)
+      let page = try await bench.rest("GET", "/1.2/rtm/messages").body
+      #expect(page.array == [])
+    }
+    guard case .refused(let error) = try await destination.changeMessage(edited, id: written[1], in: id) else {
+      Issue.record("a message that is gone was changed")
+      return
+    }
+    #expect(error.kind == .notFound)
+  }
+
   @Test("a stored file is downloaded by the address that its message names")
   func file() async throws {
     let bench = try Bench()
@@ -164,7 +216,8 @@ struct MigrationTests {
     let bench = try Bench()
     var environment = bench.environment()
     environment.adminSecret = "wrong"
-    let source = try LeanCloudSource(profile: bench.profile(), environment: environment, transports: bench.host.transports)
+    let source = try LeanCloudSource(
+      profile: bench.profile(), environment: environment, transports: bench.host.transports)
     await #expect { _ = try await source.check() } throws: { ($0 as? ChatError)?.kind == .authentication }
     try await bench.load([["type": "channel", "id": "c", "kind": "group"]])
     let path = "/1.2/rtm/conversations/\(LeanCloudID.objectID(for: "c"))/messages"
@@ -172,7 +225,11 @@ struct MigrationTests {
     await #expect {
       _ = try await bench.source().messages(in: ChannelID(LeanCloudID.objectID(for: "c")), after: nil)
     } throws: { error in
-      if case .rateLimited(let wait?)? = (error as? ChatError)?.kind { wait > .zero && wait <= .seconds(60) } else { false }
+      if case .rateLimited(let wait?)? = (error as? ChatError)?.kind {
+        wait > .zero && wait <= .seconds(60)
+      } else {
+        false
+      }
     }
   }
 }

@@ -2,8 +2,9 @@ import UnifiedChat
 
 /// What each model of the vendor can do. A capability that is not named is absent.
 ///
-/// - Source: conformance model §2, columns LC and LC1. Named there and not yet served: `channel.changelog`,
-///   `history.changelog`, `source.delta`; what needs only this device (`channel.hide`, `channel.pin`,
+/// - Source: conformance model §2, columns LC and LC1. Named there and not served: `channel.changelog`,
+///   `history.changelog` and `source.delta`, since no call of the service tells changes of one channel since a time (a
+///   reconnect replays edits by itself); what needs only this device (`channel.hide`, `channel.pin`,
 ///   `message.deleteForMe`, `message.localExtension`, `search.local`) is added by the client.
 public enum LeanCloudCapabilities {
   public static let conversation = CapabilitySet([

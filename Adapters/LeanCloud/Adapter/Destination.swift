@@ -14,6 +14,8 @@ public struct LeanCloudDestination: ChatDestination {
   public let vendor: VendorName = "leancloud"
   public let capabilities = LeanCloudCapabilities.conversation
   let rest: LeanCloudREST
+  private let clock: any ChatClock
+  let kinds = LeanCloudKinds()
 
   static let memberLimit = 500
   static let mentionLimit = 20
@@ -27,13 +29,15 @@ public struct LeanCloudDestination: ChatDestination {
       throw ChatError(
         .invalidArgument(field: "model"), operation: .writeDestination, detail: "the 2014 model takes no imports")
     }
+    clock = environment.clock
     rest = LeanCloudREST(profile: profile, environment: environment, http: transports.http)
     guard !rest.appID.isEmpty else {
-      throw ChatError(.invalidArgument(field: "appID"), operation: .writeDestination, detail: "the profile names no appID")
+      throw ChatError(
+        .invalidArgument(field: "appID"), operation: .writeDestination, detail: "the profile names no appID")
     }
   }
 
-  private func call(
+  func call(
     _ method: String, _ path: String, query: [(String, String)] = [], _ body: JSONObject? = nil
   ) async throws(ChatError) -> JSONValue {
     try await rest.call(
@@ -49,7 +53,8 @@ public struct LeanCloudDestination: ChatDestination {
       let user = record.user
       if user.id.rawValue.unicodeScalars.count > 64 {
         let error = ChatError(
-          .invalidArgument(field: "userID"), operation: .writeDestination, detail: "a client id has at most 64 characters")
+          .invalidArgument(field: "userID"), operation: .writeDestination,
+          detail: "a client id has at most 64 characters")
         outcomes.append(.refused(error))
       } else if record.isPlaceholder || (user.name == nil && user.avatarURL == nil && user.customData == nil) {
         outcomes.append(.existed(user.id))
@@ -106,7 +111,8 @@ public struct LeanCloudDestination: ChatDestination {
     body["name"] = channel.name.map { .string($0) }
     body["coverURL"] = channel.coverURL.map { .string($0) }
     if !channel.metadata.isEmpty {
-      body["metadata"] = .object(JSONObject(channel.metadata.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }))
+      body["metadata"] = .object(
+        JSONObject(channel.metadata.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }))
     }
     let ids = members.map(\.member.user.id.rawValue)
     let path: String
@@ -159,7 +165,9 @@ public struct LeanCloudDestination: ChatDestination {
     default: break
     }
     let ids = members.map(\.member.user.id.rawValue)
-    if !ids.isEmpty { _ = try await call("POST", "/1.2/rtm/conversations/\(path)/members", ["client_ids": .strings(ids)]) }
+    if !ids.isEmpty {
+      _ = try await call("POST", "/1.2/rtm/conversations/\(path)/members", ["client_ids": .strings(ids)])
+    }
     for record in members {
       let client = record.member.user.id.rawValue
       if let role = LeanCloudConversation.roleName(record.member.role), ["Owner", "Manager"].contains(role) {
@@ -204,20 +212,30 @@ public struct LeanCloudDestination: ChatDestination {
     return outcomes
   }
 
-  private func put(_ record: MessageRecord, in channel: ChannelID) async throws(ChatError) -> MessageID {
+  func encoded(_ record: MessageRecord) -> LeanCloudBody.Encoded {
     let message = record.message
     let origin =
       record.origin ?? Origin(vendor: "unknown", id: message.id?.rawValue ?? "", channel: message.channel)
-    let encoded = LeanCloudBody.encode(
-      message, origin: origin, keeping: Self.keptFields, maximumMentions: Self.mentionLimit)
-    var body: JSONObject = [
-      "from_client": .string(message.sender?.rawValue ?? Self.service), "message": .string(encoded.text),
-      "transient": false, "no_sync": true,
-    ]
+    return LeanCloudBody.encode(message, origin: origin, keeping: Self.keptFields, maximumMentions: Self.mentionLimit)
+  }
+
+  private func put(_ record: MessageRecord, in channel: ChannelID) async throws(ChatError) -> MessageID {
+    let encoded = encoded(record)
+    let sender = JSONValue.string(record.message.sender?.rawValue ?? Self.service)
+    let path = try await path(of: channel)
+    var body: JSONObject = ["message": .string(encoded.text), "transient": false, "no_sync": true]
     if !encoded.mentions.isEmpty { body["mention_client_ids"] = .strings(encoded.mentions) }
     if encoded.mentionsAll { body["mention_all"] = true }
-    let answer = try await call(
-      "POST", "/1.2/rtm/conversations/\(LeanCloudREST.percent(channel.rawValue))/messages", body)
+    let answer: JSONValue
+    if path == "service-conversations" {
+      // The newer path wants receivers, and a broadcast would be pushed to every subscriber.
+      body["from_peer"] = sender
+      body["conv_id"] = .string(channel.rawValue)
+      answer = try await call("POST", "/1.1/rtm/messages", body)
+    } else {
+      body["from_client"] = sender
+      answer = try await call("POST", "/1.2/rtm/\(path)/\(LeanCloudREST.percent(channel.rawValue))/messages", body)
+    }
     guard let id = answer["msg-id"]?.string else {
       throw ChatError(.protocolViolation, operation: .writeDestination, detail: "a message without msg-id")
     }
@@ -232,8 +250,10 @@ public struct LeanCloudDestination: ChatDestination {
     _ channel: ChannelID, original: ChannelRecord, members: [MemberRecord]
   ) async throws(ChatError) {}
 
-  public func existing(in channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<ExistingMessage> {
-    let source = LeanCloudSource(rest: rest)
+  public func existing(in channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<
+    ExistingMessage
+  > {
+    let source = LeanCloudSource(rest: rest, clock: clock)
     let page = try await source.messages(in: channel, after: cursor)
     let items = page.items.compactMap { record -> ExistingMessage? in
       guard let origin = record.origin, let id = record.message.id else { return nil }

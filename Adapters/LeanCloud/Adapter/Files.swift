@@ -46,11 +46,23 @@ struct LeanCloudFiles: Sendable {
   func download(
     _ attachment: Attachment, limit: Int64, operation: ChatError.Operation
   ) async throws(ChatError) -> [UInt8] {
+    try await Self.fetch(attachment, limit: limit, http: rest.http, timeout: rest.timeout, operation: operation)
+  }
+
+  /// The address of a file needs no key.
+  static func fetch(
+    _ attachment: Attachment, limit: Int64, http: any HTTPClient, timeout: Duration, operation: ChatError.Operation
+  ) async throws(ChatError) -> [UInt8] {
     guard let url = attachment.url, !url.isEmpty else {
       throw ChatError(.invalidArgument(field: "url"), operation: operation, detail: "the attachment has no address")
     }
-    if let size = attachment.size, size > limit { throw ChatError(.tooLarge(limit: limit, unit: .bytes), operation: operation) }
-    let response = try await rest.send(HTTPRequest("GET", url, timeout: rest.timeout), operation)
+    if let size = attachment.size, size > limit {
+      throw ChatError(.tooLarge(limit: limit, unit: .bytes), operation: operation)
+    }
+    let response: HTTPResponse
+    do { response = try await http.send(HTTPRequest("GET", url, timeout: timeout)) } catch {
+      throw LeanCloudFault.error(error, operation: operation)
+    }
     guard (200...299).contains(response.status) else {
       throw LeanCloudFault.error(response, try? JSONValue(parsing: response.body), operation: operation)
     }

@@ -74,11 +74,14 @@ extension LeanCloudAdapter {
     return MessagePage(messages: found.map { LeanCloudMapping.message($0) }, older: older, newer: newer)
   }
 
-  private static func cursor(_ message: LeanCloudStoredMessage) -> Cursor { Cursor("\(message.timestamp)/\(message.id)") }
+  private static func cursor(_ message: LeanCloudStoredMessage) -> Cursor {
+    Cursor("\(message.timestamp)/\(message.id)")
+  }
 
   /// The cursor towards the side from which the page was read: nil when it began at that end.
   private func isBeyond(
-    _ anchor: LeanCloudAnchor?, _ query: HistoryQuery, _ channel: ChannelID, _ edge: LeanCloudStoredMessage?, older: Bool
+    _ anchor: LeanCloudAnchor?, _ query: HistoryQuery, _ channel: ChannelID, _ edge: LeanCloudStoredMessage?,
+    older: Bool
   ) async throws(ChatError) -> Cursor? {
     guard let anchor else { return nil }
     let start = edge.map { LeanCloudAnchor(timestamp: $0.timestamp, id: $0.id, isInclusive: false) }
@@ -106,7 +109,9 @@ extension LeanCloudAdapter {
         if anchor.isInclusive { fields["tIncluded"] = true }
       }
       let answer = try await ask("logs", nil, fields, .history)
-      let page = (answer["logs"]?.array ?? []).compactMap { LeanCloudMapping.stored(log: $0, channel: channel.rawValue) }
+      let page = (answer["logs"]?.array ?? []).compactMap {
+        LeanCloudMapping.stored(log: $0, channel: channel.rawValue)
+      }
       found = older ? page + found : found + page
       guard page.count == wanted, let edge = older ? page.first : page.last else { break }
       anchor = LeanCloudAnchor(timestamp: edge.timestamp, id: edge.id, isInclusive: false)
@@ -217,10 +222,16 @@ struct LeanCloudAnchor: Sendable {
   init?(_ query: HistoryQuery) throws(ChatError) {
     switch query.anchor {
     case .newest:
-      guard query.direction == .older else { self.init(timestamp: .max, id: "", isInclusive: query.isInclusive); return }
+      guard query.direction == .older else {
+        self.init(timestamp: .max, id: "", isInclusive: query.isInclusive)
+        return
+      }
       return nil
     case .oldest:
-      guard query.direction == .newer else { self.init(timestamp: 0, id: "", isInclusive: query.isInclusive); return }
+      guard query.direction == .newer else {
+        self.init(timestamp: 0, id: "", isInclusive: query.isInclusive)
+        return
+      }
       return nil
     case .position(let position):
       let id = LeanCloudID.isMessageID(position.tail) ? position.tail : ""

@@ -14,7 +14,8 @@ enum LeanCloudPair {
 
   static func peers(of channel: ChannelID) -> [UserID]? {
     guard channel.rawValue.hasPrefix(prefix),
-      let names = (try? JSONValue(parsing: String(channel.rawValue.dropFirst(prefix.count))))?.array?.compactMap(\.string),
+      let names = (try? JSONValue(parsing: String(channel.rawValue.dropFirst(prefix.count))))?.array?.compactMap(
+        \.string),
       names.count == 2
     else { return nil }
     return names.map { UserID($0) }
@@ -24,29 +25,5 @@ enum LeanCloudPair {
   static func historyID(of channel: ChannelID) -> String {
     guard let peers = peers(of: channel) else { return channel.rawValue }
     return LeanCloudID.pair(peers[0].rawValue, peers[1].rawValue)
-  }
-}
-
-extension LeanCloudSource {
-  /// Groups. Pairs are in no class; they are read by whoever knows the peers.
-  func firstModelChannels(after cursor: Cursor?) async throws(ChatError) -> SourcePage<ChannelRecord> {
-    var query = [("order", "objectId"), ("limit", String(Self.pageSize))]
-    if let cursor { query.append(("where", JSONValue.object(["objectId": ["$gt": .string(cursor.rawValue)]]).text())) }
-    let answer = try await rest.call(
-      "GET", "/1.1/classes/AVOSRealtimeGroups", query: query, key: .master, operation: .readSource)
-    var page = SourcePage<ChannelRecord>(items: [], next: nil)
-    for row in answer["results"]?.array ?? [] {
-      guard let object = row.object, let read = LeanCloudConversation.channel(object) else { continue }
-      page.items.append(
-        ChannelRecord(channel: read.channel, origin: read.origin, raw: JSONText(unchecked: row.text())))
-      page.next = Cursor(read.channel.id.rawValue)
-    }
-    return page
-  }
-
-  func firstModelMessages(in channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MessageRecord> {
-    try await history(
-      "/1.1/rtm/messages/history", query: [("convid", LeanCloudPair.historyID(of: channel))], in: channel, kind: "logs",
-      after: try LeanCloudCursor(cursor))
   }
 }

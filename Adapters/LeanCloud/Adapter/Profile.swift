@@ -22,11 +22,12 @@ enum LeanCloudModel: String, Sendable, CaseIterable {
 enum LeanCloudProfile {
   static let rules = ProfileRules(
     models: LeanCloudModel.allCases.map(\.rawValue), needsAppID: true, needsAPIEndpoint: false, needsAppKey: true,
-    options: [
-      "protocol": "sub-protocol of the socket: protobuf2 (the default), proto2base64 or json",
-      "tag": "a user's login with the same tag ends the other one",
-      "userIDColumn": "the column of _User that holds the client id (objectId)",
-    ])
+    options: LeanCloudSourceOptions.names.merging(
+      [
+        "protocol": "sub-protocol of the socket: protobuf2 (the default), proto2base64 or json",
+        "tag": "a user's login with the same tag ends the other one",
+        "export": "archive: read the exported files in this folder in place of the service",
+      ], uniquingKeysWith: { first, _ in first }))
 
   /// A string option.
   static func text(_ name: String, _ profile: Profile) throws(ChatError) -> String? {

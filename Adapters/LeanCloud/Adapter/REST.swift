@@ -132,7 +132,9 @@ final class LeanCloudHosts: Sendable {
     return await discover(http, appID, timeout).router
   }
 
-  private func discover(_ http: any HTTPClient, _ appID: String, _ timeout: Duration) async -> (api: String, router: String) {
+  private func discover(_ http: any HTTPClient, _ appID: String, _ timeout: Duration) async -> (
+    api: String, router: String
+  ) {
     if let known = found.withLock({ $0 }), known.until > clock.now { return (known.api, known.router) }
     let request = HTTPRequest(
       "GET", "https://app-router.com/2/route" + LeanCloudREST.encode([("appId", appID)]), timeout: timeout)

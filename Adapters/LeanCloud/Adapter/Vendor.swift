@@ -7,7 +7,8 @@ public enum LeanCloudVendor {
     AdapterRegistry.Entry(
       vendor: "leancloud",
       capabilities: [
-        "": LeanCloudCapabilities.conversation, LeanCloudModel.conversation.rawValue: LeanCloudCapabilities.conversation,
+        "": LeanCloudCapabilities.conversation,
+        LeanCloudModel.conversation.rawValue: LeanCloudCapabilities.conversation,
         LeanCloudModel.session.rawValue: LeanCloudCapabilities.session,
       ],
       rules: LeanCloudProfile.rules,
@@ -20,10 +21,16 @@ public enum LeanCloudVendor {
         }
       },
       makeSource: { (profile, environment) throws(ChatError) in
-        try LeanCloudSource(profile: profile, environment: environment, transports: transports)
+        if let path = try LeanCloudProfile.text("export", profile) {
+          return try LeanCloudExport(
+            path: path, http: transports.http, options: try LeanCloudSourceOptions(profile),
+            timeout: profile.retry.requestTimeout)
+        }
+        return try LeanCloudSource(profile: profile, environment: environment, transports: transports)
       },
       makeDestination: { (profile, environment) throws(ChatError) in
         try LeanCloudDestination(profile: profile, environment: environment, transports: transports)
-      })
+      },
+      readExport: { (path) throws(ChatError) in try LeanCloudExport(path: path, http: transports.http) })
   }
 }

@@ -74,7 +74,8 @@ public struct LeanCloudCodec: Sendable {
   private static func frame(of bytes: [UInt8]) throws(LeanCloudFrameError) -> LeanCloudFrame {
     let outer: JSONObject
     do {
-      outer = try schema.decode(message, from: bytes, options: ProtobufOptions(checkRequired: false)).object ?? JSONObject()
+      outer =
+        try schema.decode(message, from: bytes, options: ProtobufOptions(checkRequired: false)).object ?? JSONObject()
     } catch { throw LeanCloudFrameError("a frame that cannot be read: \(error)") }
     guard let command = outer["cmd"]?.string else { throw LeanCloudFrameError("a frame without a known command") }
     var flat = JSONObject()

@@ -227,7 +227,8 @@ extension LeanCloudBody {
   /// The unified message, and where it came from if it was imported by us.
   ///
   /// - Throws: when our own envelope in it is damaged.
-  public static func decode(_ stored: LeanCloudStoredMessage) throws(RecordError) -> (message: Message, origin: Origin?) {
+  public static func decode(_ stored: LeanCloudStoredMessage) throws(RecordError) -> (message: Message, origin: Origin?)
+  {
     let id = MessageID(stored.id)
     let time = Timestamp(milliseconds: stored.timestamp)
     var message = Message(

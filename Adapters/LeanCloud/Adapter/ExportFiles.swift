@@ -1,0 +1,173 @@
+import ChatCrypto
+import ChatJSON
+import Foundation
+import LeanCloudWire
+import UnifiedChat
+
+/// The rows of exported files: JSON Lines (`.jsonl`), JSON arrays and `{"results": […]}` (`.json`), each also with
+/// `.gz`, one class a file, or pages of REST history that somebody saved.
+///
+/// Rows stay as bytes, so that an export of many gigabytes of messages takes little more than its own size.
+///
+/// - Source: wire reference §9.6. A first line `#filetype:JSON-streaming {"type":"Class","class":"…"}` is the form of
+///   the vendor's import files.
+struct LeanCloudExportFiles: Sendable {
+  struct Row: Sendable, Hashable {
+    var buffer: Int
+    var range: Range<Int>
+  }
+
+  private var buffers: [[UInt8]] = []
+  /// By class; the items of histories stand under `messages`.
+  private(set) var rows: [String: [Row]] = [:]
+  /// Lines that are no JSON objects, with the file's name.
+  private(set) var unreadable: [UnreadableRecord] = []
+
+  static let history = "messages"
+  /// Data of one compressed file; a small file can hold gigabytes of nothing.
+  private static let gzipLimit = 8 << 30
+
+  /// - Parameter path: one file, or a folder whose files are read in the order of their names.
+  init(path: String) throws(ChatError) {
+    for file in try Self.files(at: path) { try read(file) }
+    guard !rows.isEmpty else {
+      throw ChatError(
+        .invalidArgument(field: "path"), operation: .readSource,
+        detail: "there are no rows of conversations, users or messages in \(path)")
+    }
+  }
+
+  func value(_ row: Row) -> JSONValue? { try? JSONValue(parsing: Array(buffers[row.buffer][row.range])) }
+
+  // MARK: Finding
+
+  private static func files(at path: String) throws(ChatError) -> [String] {
+    var isFolder: ObjCBool = false
+    guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
+      throw ChatError(.notFound, operation: .readSource, detail: "there is no file \(path)")
+    }
+    guard isFolder.boolValue else { return [path] }
+    guard let names = FileManager.default.enumerator(atPath: path)?.compactMap({ $0 as? String }) else {
+      throw ChatError(.storage(.denied), operation: .readSource, detail: "the folder \(path) cannot be read")
+    }
+    return names.filter(isExport).sorted().map { path + "/" + $0 }
+  }
+
+  private static func isExport(_ name: String) -> Bool {
+    let plain = name.hasSuffix(".gz") ? String(name.dropLast(3)) : name
+    return plain.hasSuffix(".json") || plain.hasSuffix(".jsonl")
+  }
+
+  private mutating func read(_ file: String) throws(ChatError) {
+    var bytes: [UInt8]
+    do { bytes = Array(try Data(contentsOf: URL(filePath: file), options: .mappedIfSafe)) } catch {
+      throw ChatError(.storage(.denied), operation: .readSource, detail: "\(file) cannot be read")
+    }
+    let name = file.split(separator: "/").last.map(String.init) ?? file
+    if bytes.starts(with: [0x1F, 0x8B]) {
+      do { bytes = try Gzip.decompress(bytes, limit: Self.gzipLimit) } catch {
+        throw ChatError(.protocolViolation, operation: .readSource, detail: "\(name) is damaged gzip: \(error)")
+      }
+    }
+    // A byte order mark is no part of the text.
+    if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
+    let first = bytes.first { ![32, 9, 10, 13].contains($0) }
+    if first == UInt8(ascii: "["), addWhole(bytes, name) { return }
+    if first == UInt8(ascii: "{"), addResults(bytes, name) { return }
+    addLines(bytes, name)
+  }
+
+  // MARK: Forms
+
+  private mutating func addWhole(_ bytes: [UInt8], _ name: String) -> Bool {
+    guard let array = (try? JSONValue(parsing: bytes))?.array else { return false }
+    add(array, name)
+    return true
+  }
+
+  /// `{"results": […]}`: what a query of the class answers. Lines of objects are no JSON document as a whole.
+  private mutating func addResults(_ bytes: [UInt8], _ name: String) -> Bool {
+    guard bytes.prefix(64).contains(UInt8(ascii: "r")), let object = (try? JSONValue(parsing: bytes))?.object else {
+      return false
+    }
+    add(object["results"]?.array ?? [.object(object)], name)
+    return true
+  }
+
+  private mutating func add(_ values: [JSONValue], _ name: String) {
+    let className = Self.className(of: name)
+    var buffer: [UInt8] = []
+    var found: [(String?, Range<Int>)] = []
+    for value in values {
+      guard let object = value.object else {
+        unreadable.append(Self.unreadable("a value that is no object", name, JSONText(unchecked: value.text())))
+        continue
+      }
+      let start = buffer.count
+      buffer += value.bytes()
+      found.append((className ?? Self.className(of: object), start..<buffer.count))
+    }
+    let number = buffers.count
+    buffers.append(buffer)
+    for (name, range) in found { rows[name ?? "", default: []].append(Row(buffer: number, range: range)) }
+  }
+
+  private mutating func addLines(_ bytes: [UInt8], _ name: String) {
+    let number = buffers.count
+    var className = Self.className(of: name)
+    var start = 0
+    while start < bytes.count {
+      let end = bytes[start...].firstIndex(of: 10) ?? bytes.count
+      defer { start = end + 1 }
+      let line = bytes[start..<end]
+      guard let mark = line.first(where: { ![32, 9, 13].contains($0) }) else { continue }
+      if mark == UInt8(ascii: "#") {
+        className = Self.className(ofHeader: line) ?? className
+        continue
+      }
+      // With a class that is known already a row is parsed when it is asked for.
+      let row = Row(buffer: number, range: start..<end)
+      if let className {
+        rows[className, default: []].append(row)
+      } else if let object = (try? JSONValue(parsing: Array(line)))?.object {
+        rows[Self.className(of: object) ?? "", default: []].append(row)
+      } else {
+        unreadable.append(Self.unreadable("a line that is no JSON object", name, Self.text(line)))
+      }
+    }
+    buffers.append(bytes)
+  }
+
+  static func unreadable(_ reason: String, _ name: String, _ raw: JSONText?) -> UnreadableRecord {
+    UnreadableRecord(kind: "file", id: name, reason: reason, raw: raw)
+  }
+
+  private static func text(_ line: ArraySlice<UInt8>) -> JSONText {
+    JSONText(unchecked: JSONValue.string(String(decoding: line.prefix(4096), as: UTF8.self)).text())
+  }
+
+  // MARK: Classes
+
+  /// `_Conversation.jsonl`, `_Conversation.2.json.gz`, `messages-2026-11.json`.
+  private static func className(of file: String) -> String? {
+    let stem = file.prefix { $0 != "." }
+    if stem.hasPrefix("_") || stem == "AVOSRealtimeGroups" { return String(stem) }
+    return stem.hasPrefix(history) ? history : nil
+  }
+
+  private static func className(ofHeader line: ArraySlice<UInt8>) -> String? {
+    guard let brace = line.firstIndex(of: UInt8(ascii: "{")) else { return nil }
+    return (try? JSONValue(parsing: Array(line[brace...])))?["class"]?.string
+  }
+
+  /// By what only this class has.
+  private static func className(of object: JSONObject) -> String? {
+    if object["msg-id"] != nil { return history }
+    if let name = object["className"]?.string { return name }
+    if object["username"] != nil { return "_User" }
+    if object["clientId"] != nil, object["cid"] != nil { return "_ConversationMemberInfo" }
+    if object["key"] != nil, object["mime_type"] != nil { return "_File" }
+    let isConversation = ["m", "tr", "sys", "conv_type", "unique"].contains { object[$0] != nil }
+    return isConversation ? "_Conversation" : nil
+  }
+}
