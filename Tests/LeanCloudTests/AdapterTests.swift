@@ -39,7 +39,8 @@ struct AdapterTests {
     #expect(await alice.adapter.state == .disconnected(.requested))
   }
 
-  @Test("history pages meet without a gap, whatever the limit, in both directions", arguments: [1, 3, 50, 100, 130, 500])
+  @Test(
+    "history pages meet without a gap, whatever the limit, in both directions", arguments: [1, 3, 50, 100, 130, 500])
   func history(_ limit: Int) async throws {
     let bench = try Bench()
     try await bench.load(
@@ -129,9 +130,12 @@ struct AdapterTests {
     try await alice.adapter.invite(["carol"], to: channel.id)
     let invited = await carol.next { if case .channelJoined(let channel) = $0.kind { channel } else { nil } }
     #expect(invited?.name == "n")
-    let seen = await bob.next { if case .memberJoined(channel.id, let member) = $0.kind { member.user.id } else { nil } }
+    let seen = await bob.next {
+      if case .memberJoined(channel.id, let member) = $0.kind { member.user.id } else { nil }
+    }
     #expect(seen == "carol")
-    #expect(try await bob.adapter.members(of: channel.id, limit: 2, page: nil).items.map(\.user.id) == ["alice", "bob"])
+    #expect(
+      try await bob.adapter.members(of: channel.id, limit: 2, page: nil).items.map(\.user.id) == ["alice", "bob"])
     try await alice.adapter.removeMembers(["carol"], from: channel.id)
     let gone = await carol.next { if case .channelLeft(channel.id, let reason) = $0.kind { reason } else { nil } }
     #expect(gone == .removed(by: "alice"))
@@ -140,7 +144,9 @@ struct AdapterTests {
     try await bob.adapter.leave(channel.id)
     let left = await alice.next { if case .memberLeft(channel.id, "bob", let reason) = $0.kind { reason } else { nil } }
     #expect(left == .left)
-    await #expect { _ = try await carol.adapter.channel(channel.id) } throws: { ($0 as? ChatError)?.kind == .permission() }
+    await #expect { _ = try await carol.adapter.channel(channel.id) } throws: {
+      ($0 as? ChatError)?.kind == .permission()
+    }
     await #expect { _ = try await carol.adapter.channel("nowhere") } throws: { ($0 as? ChatError)?.kind == .notFound }
     await #expect { _ = try await carol.adapter.send(carol.text("x", to: channel.id)) } throws: { error in
       (error as? ChatError)?.kind == .permission() && (error as? ChatError)?.vendor?.code == "4317"

@@ -8,7 +8,8 @@ import Testing
 struct CodecTests {
   @Test("the generated field table is that of the schema folder")
   func generated() throws {
-    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
     let file = try JSONValue(
       parsing: Array(Data(contentsOf: root.appending(path: "Schemas/leancloud/commands.fields.json"))))
     #expect(try JSONValue(parsing: LeanCloudCommandFields.text) == file)
@@ -26,7 +27,8 @@ struct CodecTests {
     arguments: [
       Example(
         frame: [
-          "cmd": "session", "op": "open", "appId": "A", "peerId": "T", "i": 1, "ua": "js", "r": false, "configBitmap": 187,
+          "cmd": "session", "op": "open", "appId": "A", "peerId": "T", "i": 1, "ua": "js", "r": false,
+          "configBitmap": 187,
         ], hex: "080010011a01412201542801b2060a22026a7328009801bb01"),
       Example(
         frame: ["cmd": "conv", "op": "members-joined", "cid": "c", "m": ["x", "y"]],

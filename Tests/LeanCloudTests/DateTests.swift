@@ -17,7 +17,10 @@ struct DateTests {
 
   @Test(
     "what is no date is refused",
-    arguments: ["", "2023", "2023-11-14", "2023-13-14T22:13:20Z", "2023-11-14T22:13:20", "2023-11-14T22:13:20.Z", "2023x11-14T22:13:20Z"])
+    arguments: [
+      "", "2023", "2023-11-14", "2023-13-14T22:13:20Z", "2023-11-14T22:13:20", "2023-11-14T22:13:20.Z",
+      "2023x11-14T22:13:20Z",
+    ])
   func refusals(_ text: String) { #expect(LeanCloudID.milliseconds(iso: text) == nil) }
 
   @Test("a fraction may have any length")

@@ -64,11 +64,13 @@ struct EmulatorTests {
       let answer = try await tom.ask("logs", nil, fields)
       return answer["logs"]?.array?.compactMap { $0["msgId"]?.string } ?? []
     }
-    let times = try await tom.ask("logs", nil, ["cid": .string(cid), "l": 20])["logs"]?.array?
+    let times =
+      try await tom.ask("logs", nil, ["cid": .string(cid), "l": 20])["logs"]?.array?
       .compactMap { $0["timestamp"]?.int } ?? []
     #expect(try await logs(["l": 3]) == Array(ids[4...6]))
     #expect(try await logs(["limit": 2, "t": .int(times[4]), "mid": .string(ids[4])]) == Array(ids[2...3]))
-    #expect(try await logs(["l": 2, "t": .int(times[4]), "mid": .string(ids[4]), "direction": "NEW"]) == Array(ids[5...6]))
+    #expect(
+      try await logs(["l": 2, "t": .int(times[4]), "mid": .string(ids[4]), "direction": "NEW"]) == Array(ids[5...6]))
     #expect(
       try await logs(["l": 2, "t": .int(times[4]), "mid": .string(ids[4]), "direction": "NEW", "tIncluded": true])
         == Array(ids[4...5]))
@@ -151,7 +153,10 @@ struct EmulatorTests {
       ["appId": "emulated-app", "peerId": "Tom", "ua": "t", "tag": "mobile", "deviceId": "a", "r": true])
     #expect(refused.operation == "closed")
     #expect(refused["code"] == 4111)
-    #expect(try await second.ask("session", "query", ["sessionPeerIds": ["Tom", "Mary"]]).strings("onlineSessionPeerIds") == ["Tom"])
+    #expect(
+      try await second.ask("session", "query", ["sessionPeerIds": ["Tom", "Mary"]]).strings("onlineSessionPeerIds") == [
+        "Tom"
+      ])
   }
 
   struct Refusal: Sendable, CustomTestStringConvertible {
@@ -166,7 +171,8 @@ struct EmulatorTests {
   @Test(
     "refusals carry the vendor's codes",
     arguments: [
-      Refusal(name: "unknown conversation", command: "conv", operation: "add", fields: ["cid": "x", "m": ["A"]], code: 4303),
+      Refusal(
+        name: "unknown conversation", command: "conv", operation: "add", fields: ["cid": "x", "m": ["A"]], code: 4303),
       Refusal(name: "send to nowhere", command: "direct", fields: ["cid": "x", "msg": "m"], code: 4401),
       Refusal(name: "foreign history", command: "logs", fields: ["cid": "CID", "l": 1], code: 4312),
       Refusal(name: "send without membership", command: "direct", fields: ["cid": "CID", "msg": "m"], code: 4317),
@@ -176,7 +182,8 @@ struct EmulatorTests {
         name: "client id of 65 characters", command: "session", operation: "open",
         fields: ["appId": "emulated-app", "peerId": .string(String(repeating: "x", count: 65))], code: 4103),
       Refusal(
-        name: "another app", command: "session", operation: "open", fields: ["appId": "other", "peerId": "x"], code: 4100),
+        name: "another app", command: "session", operation: "open", fields: ["appId": "other", "peerId": "x"],
+        code: 4100),
     ])
   func refusals(_ refusal: Refusal) async throws {
     let bench = try Bench()

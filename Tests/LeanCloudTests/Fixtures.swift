@@ -13,7 +13,8 @@ extension Bench {
 
   func environment(device: String = "device", credentials: (any CredentialProvider)? = nil) -> AdapterEnvironment {
     AdapterEnvironment(
-      appKey: "app-key", adminSecret: "emulated-secret", clock: clock, credentials: credentials, device: device, seed: 1)
+      appKey: "app-key", adminSecret: "emulated-secret", clock: clock, credentials: credentials, device: device, seed: 1
+    )
   }
 
   /// A connected adapter with a stream from before the connection.

@@ -18,7 +18,9 @@ struct PeerTests {
     let tom = try await connect(bench, "Tom")
     try await tom.adapter.subscribePresence(of: ["Jerry"])
     let jerry = try await connect(bench, "Jerry")
-    let presence = await tom.next { if case .presenceChanged("Jerry", let presence) = $0.kind { presence } else { nil } }
+    let presence = await tom.next {
+      if case .presenceChanged("Jerry", let presence) = $0.kind { presence } else { nil }
+    }
     #expect(presence == .online)
     let channel = try await tom.adapter.createChannel(.direct(with: "Jerry"))
     #expect(try await jerry.adapter.createChannel(.direct(with: "Tom")).id == channel.id)
