@@ -114,8 +114,8 @@ final class Machine {
 
   // MARK: Usual steps
 
-  func adminToken() -> String {
-    post("/auth/get_admin_token", ["secret": "openIM123", "userID": "imAdmin"])["data"]?["token"]?.string ?? ""
+  func adminToken(secret: String = "openIM123") -> String {
+    post("/auth/get_admin_token", ["secret": .string(secret), "userID": "imAdmin"])["data"]?["token"]?.string ?? ""
   }
 
   func register(_ ids: [String], admin: String) {
