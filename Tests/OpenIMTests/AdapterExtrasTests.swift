@@ -23,7 +23,7 @@ extension ChatHarness {
   }
 }
 
-@Suite("What happened while nobody looked", .timeLimit(.minutes(1)))
+@Suite("What happened while nobody looked", .timeLimit(.minutes(5)))
 struct OpenIMChangelogTests {
   let harness: ChatHarness
 
@@ -54,29 +54,24 @@ struct OpenIMChangelogTests {
     #expect(other.updated == [tombstone] && other.removed.isEmpty)
   }
 
-  @Test("many changes come in pages, also after a new connection")
+  @Test("many notices come in pages, also after a new connection")
   func pages() async throws {
     let alice = try await harness.connected("alice")
-    let channel = try await alice.createChannel(ChannelDraft(members: ["bob"]))
-    var ids: [MessageID?] = []
-    for index in 0..<120 {
-      let sent = try await alice.send(ChatHarness.text("\(index)", ClientMessageID("c\(index)"), in: channel.id))
-      ids.append(try await alice.recall(sent).id)
-    }
     let bob = try await harness.connected("bob")
-    var found: [MessageID?] = []
-    var token = Cursor("0.0")
-    var pages = 0
-    while true {
-      let page = try await bob.changes(in: channel.id, since: token)
-      found += page.updated.map(\.id)
-      pages += 1
-      guard page.hasMore else { break }
-      #expect(page.next != token)
-      token = page.next
+    let channel = try await alice.createChannel(.direct(with: "bob"))
+    var sent: [Message] = []
+    for index in 0..<2 {
+      sent.append(try await alice.send(ChatHarness.text("\(index)", ClientMessageID("c\(index)"), in: channel.id)))
     }
-    #expect(found == ids)
-    #expect(pages == 2)
+    let one = try await alice.recall(sent[0])
+    // Each receipt is a notice as well.
+    for _ in 0..<100 { try await bob.markRead(channel.id, upTo: sent[1].position) }
+    let two = try await alice.recall(sent[1])
+    let later = try await harness.connected("bob")
+    let first = try await later.changes(in: channel.id, since: Cursor("0.0"))
+    #expect(first.updated == [one] && first.hasMore)
+    let second = try await later.changes(in: channel.id, since: first.next)
+    #expect(second.updated == [two] && !second.hasMore)
   }
 
   @Test("a token that is none is refused, and a foreign channel too", arguments: ["", "x", "1", "-1.0", "1.2.3"])
@@ -113,7 +108,7 @@ struct OpenIMChangelogTests {
   }
 }
 
-@Suite("What a user keeps with a channel", .timeLimit(.minutes(1)))
+@Suite("What a user keeps with a channel", .timeLimit(.minutes(5)))
 struct OpenIMChannelViewTests {
   let harness: ChatHarness
 
@@ -213,7 +208,107 @@ struct OpenIMChannelViewTests {
   }
 }
 
-@Suite("Friends and applications through the adapter", .timeLimit(.minutes(1)))
+@Suite("Messages that vanish after they were read", .timeLimit(.minutes(5)))
+struct OpenIMBurningTests {
+  let harness: ChatHarness
+
+  init() throws { harness = try ChatHarness() }
+
+  @Test("vanish for both, some time after the other one has read them, and not before")
+  func vanish() async throws {
+    let alice = try await harness.connected("alice")
+    let bob = try await harness.connected("bob")
+    let channel = try await alice.createChannel(.direct(with: "bob"))
+    let stays = try await alice.send(ChatHarness.text("stays", "c0", in: channel.id))
+    let (bobsEvents, alicesEvents) = (bob.events(), alice.events())
+    var toBob = bobsEvents.makeAsyncIterator()
+    var toAlice = alicesEvents.makeAsyncIterator()
+    try await alice.setBurning(after: .seconds(5), of: channel.id)
+    #expect(try await alice.burning(of: channel.id) == .seconds(5))
+    #expect(try await bob.burning(of: channel.id) == .seconds(5))
+    let secret = try await alice.send(ChatHarness.text("secret", "c1", in: channel.id))
+    let id = try #require(secret.id)
+    _ = await first(&toBob) { if case .messageReceived(let message) = $0 { message.id == id } else { false } }
+    #expect(try await bob.history(of: channel.id, .newest()).messages.contains { $0.id == id })
+    try await bob.markRead(channel.id, upTo: secret.position)
+    _ = await first(&toAlice) { if case .readChanged = $0 { true } else { false } }
+    for (stream, reader) in [(bobsEvents, bob), (alicesEvents, alice)] {
+      let hidden = try await harness.whileTimePasses {
+        var events = stream.makeAsyncIterator()
+        return await first(&events) { $0 == .messageHidden(channel.id, id) }
+      }
+      #expect(hidden != nil)
+      let left = try await reader.history(of: channel.id, .newest()).messages.map(\.id)
+      #expect(!left.contains(id) && left.contains(stays.id))
+    }
+    #expect(harness.clock.now.milliseconds >= 1_767_225_600_000 + 5000)
+    try await alice.setBurning(after: nil, of: channel.id)
+    #expect(try await bob.burning(of: channel.id) == nil)
+  }
+
+  @Test("what was read while nobody looked vanishes when its history is asked for")
+  func later() async throws {
+    let alice = try await harness.connected("alice")
+    let bob = try await harness.connected("bob")
+    let channel = try await alice.createChannel(.direct(with: "bob"))
+    try await alice.setBurning(after: .seconds(5), of: channel.id)
+    let secret = try await alice.send(ChatHarness.text("secret", "c1", in: channel.id))
+    let id = try #require(secret.id)
+    await alice.disconnect()
+    try await bob.markRead(channel.id, upTo: secret.position)
+    let again = try await harness.connected("alice")
+    let stream = again.events()
+    #expect(try await again.history(of: channel.id, .newest()).messages.contains { $0.id == id })
+    let hidden = try await harness.whileTimePasses {
+      var events = stream.makeAsyncIterator()
+      return await first(&events) { $0 == .messageHidden(channel.id, id) }
+    }
+    #expect(hidden != nil)
+  }
+
+  @Test("groups have no such thing, and less than a second is refused")
+  func refusals() async throws {
+    let alice = try await harness.connected("alice")
+    let group = try await alice.createChannel(ChannelDraft(members: ["bob"]))
+    let error = await #expect(throws: ChatError.self) { try await alice.setBurning(after: .seconds(5), of: group.id) }
+    #expect(error?.kind == .permission())
+    let direct = try await alice.createChannel(.direct(with: "bob"))
+    let short = await #expect(throws: ChatError.self) {
+      try await alice.setBurning(after: .milliseconds(5), of: direct.id)
+    }
+    #expect(short?.kind == .invalidArgument(field: "duration"))
+  }
+}
+
+@Suite("What changed in the channel list", .timeLimit(.minutes(5)))
+struct OpenIMChannelLogTests {
+  @Test("new, changed and left channels since a token; what was said is no change")
+  func changes() async throws {
+    let harness = try ChatHarness()
+    let alice = try await harness.connected("alice")
+    let bob = try await harness.connected("bob")
+    let group = try await alice.createChannel(ChannelDraft(members: ["bob"], name: "G"))
+    let other = try await alice.createChannel(ChannelDraft(members: ["bob"], name: "H"))
+    let start = try await bob.channelChanges(since: nil)
+    #expect(start.isFull)
+    let direct = try await alice.createChannel(.direct(with: "bob"))
+    _ = try await alice.send(ChatHarness.text("1", "c1", in: direct.id))
+    _ = try await alice.updateChannel(group.id, ChannelChanges(name: "G2"))
+    try await alice.removeMembers(["bob"], from: other.id)
+    let page = try await bob.channelChanges(since: start.next)
+    #expect(!page.isFull)
+    #expect(Set(page.changed) == [direct.id, group.id])
+    #expect(page.removed == [other.id])
+    _ = try await alice.send(ChatHarness.text("2", "c2", in: direct.id))
+    let rest = try await bob.channelChanges(since: page.next)
+    #expect(rest.changed.isEmpty && rest.removed.isEmpty && !rest.isFull)
+    try await bob.setPinned(true, direct.id)
+    #expect(try await bob.channelChanges(since: rest.next).changed == [direct.id])
+    await #expect(throws: ChatError.self) { try await bob.channelChanges(since: "x") }
+  }
+}
+
+@Suite("Friends and applications through the adapter", .timeLimit(.minutes(5)))
 struct OpenIMContactTests {
   let harness: ChatHarness
 
@@ -307,7 +402,7 @@ struct OpenIMContactTests {
   }
 }
 
-@Suite("An upload that breaks off", .timeLimit(.minutes(1)))
+@Suite("An upload that breaks off", .timeLimit(.minutes(5)))
 struct OpenIMResumeTests {
   @Test("goes on where it stopped, when the same bytes are uploaded again", arguments: [false, true])
   func resume(isForgotten: Bool) async throws {

@@ -99,6 +99,25 @@ struct OpenIMRefusalTests {
     #expect(machine.next(late) == .text(#"{"errCode":1506,"errMsg":"TokenKickedError","errDlt":""}"#))
   }
 
+  @Test("both envelopes work with and without compression, side by side in one chat", arguments: [
+    "", "&compression=gzip", "&sdkType=js", "&sdkType=js&compression=gzip",
+  ])
+  func forms(query: String) throws {
+    let bob = machine.userToken("bob", admin: admin)
+    let one = machine.open("/?sendID=alice&token=\(alice)&platformID=5&operationID=o&isBackground=false\(query)")
+    let two = machine.open("/?sendID=bob&token=\(bob)&platformID=5&operationID=o&isBackground=false")
+    try machine.send(
+      .send,
+      [
+        "sendID": "alice", "recvID": "bob", "clientMsgID": "c", "sessionType": 1, "msgFrom": 100, "contentType": 101,
+        "content": "eyJjb250ZW50IjoiaGkifQ==",
+      ], on: one, as: "alice")
+    #expect(try machine.nextBody(one)?["clientMsgID"] == "c")
+    for id in [one, two] {
+      #expect(try machine.nextBody(id)?["msgs"]?["si_alice_bob"]?["Msgs"]?[0]?["content"] == "eyJjb250ZW50IjoiaGkifQ==")
+    }
+  }
+
   @Test("errors of a send leave the link open", arguments: [
     ("recvID", "nobody", 1, 1004), ("groupID", "nogroup", 3, 500), ("sendID", "bob", 1, 1002),
     ("recvID", "bob", 2, 1001),

@@ -316,4 +316,67 @@ struct OpenIMMigrationTests {
     let second = try await harness.source.messages(in: id, after: first.next)
     #expect(second.items.first?.origin?.id == "m500")
   }
+
+  private func post(_ path: String, _ body: JSONValue, token: String?) async throws -> JSONValue {
+    var request = HTTPRequest("POST", "http://openim.example:10002\(path)", body: body.bytes())
+    request.headers = ["operationID": "t"]
+    request.headers["token"] = token
+    return try JSONValue(parsing: try await harness.host.transports.http.send(request).body)
+  }
+
+  @Test("what an account of the service said is a channel of its own, with its one reader")
+  func service() async throws {
+    let login: JSONValue = ["secret": "s3cret", "userID": "imAdmin"]
+    let token = try await post("/auth/get_admin_token", login, token: nil)["data"]?["token"]?.string
+    // One account whose id sorts before that of its reader, and one after.
+    for account in ["a0", "news"] {
+      _ = try await post(
+        "/user/add_notification_account",
+        ["userID": .string(account), "nickName": "N", "faceURL": "", "appMangerLevel": 3], token: token)
+      let body: JSONValue = [
+        "sendID": .string(account), "recvID": "bob", "contentType": 1400, "sessionType": 4,
+        "content": ["notificationName": "N", "text": "hello", "mixType": 0],
+      ]
+      #expect(try await post("/msg/send_msg", body, token: token)["errCode"] == 0)
+    }
+    let read = try await harness.channels()
+    #expect(read.map(\.channel.id) == ["sn_a0_bob", "sn_bob_news"])
+    #expect(read.allSatisfy { $0.channel.kind == .service })
+    for channel in read.map(\.channel.id) {
+      #expect(try await harness.members(of: channel).map(\.member.user.id) == ["bob"])
+      let messages = try await harness.messages(in: channel)
+      guard case .system(let notice)? = messages.first?.message.content else { throw ChatError.cancelled(.readSource) }
+      #expect(messages.count == 1 && notice.text == "hello")
+    }
+  }
+
+  private func pulls() async -> Int {
+    await harness.host.coverage.first { $0.endpoint == "POST /msg/pull_msg_by_seq" }?.calls ?? 0
+  }
+
+  @Test("after a kill within a batch the next run finds what arrived, at one request for 500 messages, and writes the rest")
+  func restart() async throws {
+    let members = [Samples.member(Samples.group, "alice")]
+    let id = try #require(try await harness.destination.putChannel(Samples.groupRecord, members: members).id)
+    let messages = (0..<703).map { Samples.message(Samples.group, $0, .text("\($0)")) }
+    // The first run is killed after 651 of them, with its ledger at 600.
+    for start in stride(from: 0, to: 651, by: 100) {
+      _ = try await harness.destination.putMessages(Array(messages[start..<min(start + 100, 651)]), in: id)
+    }
+    let next = try OpenIMDestination(
+      profile: harness.profile, environment: harness.environment, transports: harness.host.transports)
+    let before = await pulls()
+    var found: Set<String> = []
+    var cursor: Cursor?
+    repeat {
+      let page = try await next.existing(in: id, after: cursor)
+      found.formUnion(page.items.map(\.origin.id))
+      cursor = page.next
+    } while cursor != nil
+    #expect(await pulls() - before == 2)
+    #expect(found.count == 651)
+    let rest = messages.filter { !found.contains($0.origin?.id ?? "") }
+    _ = try await next.putMessages(rest, in: id)
+    #expect(try await harness.messages(in: id).map(\.origin?.id) == messages.map { $0.origin?.id })
+  }
 }

@@ -3,6 +3,7 @@ import ChatJSON
 import ChatTransport
 import OpenIMWire
 import Testing
+import UnifiedChat
 
 @testable import OpenIMEmulator
 
@@ -124,6 +125,36 @@ struct OpenIMWebhookTests {
     let response = try JSONValue(parsing: try #require(stage.machine.lastResponse?.body))
     #expect(response["data"]?["serverMsgID"]?.string?.count == 32)
     #expect(try stage.pushed(to: stage.bob) == #"{"content":"hi"}"#)
+  }
+}
+
+@Suite("Webhooks through the host", .timeLimit(.minutes(5)))
+struct OpenIMHostedWebhookTests {
+  /// The app's own server: it does not like bad words.
+  struct Backend: HTTPClient {
+    func send(
+      _ request: HTTPRequest, progress: (@Sendable (TransferProgress) -> Void)?
+    ) async throws(TransportError) -> HTTPResponse {
+      guard request.url == "http://127.0.0.1:9/callbackBeforeSendSingleMsgCommand" else { throw TransportError(.refused) }
+      let isBad = String(decoding: request.body, as: UTF8.self).contains("bad word")
+      let answer = isBad ? #"{"actionCode":0,"errCode":5001,"errMsg":"no","nextCode":1}"# : OpenIMWebhookTests.allow
+      return HTTPResponse(status: 200, body: Array(answer.utf8))
+    }
+  }
+
+  @Test("the host asks the app's server over HTTP, and the send that waits has its answer")
+  func hosted() async throws {
+    let harness = try ChatHarness(
+      settings: ["webhookURL": "http://127.0.0.1:9", "webhooks": ["beforeSendSingleMsg", "afterSendSingleMsg"]])
+    await harness.host.setCaller(Backend())
+    let alice = try await harness.connected("alice")
+    let channel = try await alice.createChannel(.direct(with: "bob"))
+    let sent = try await alice.send(ChatHarness.text("good", "c1", in: channel.id))
+    let error = await #expect(throws: ChatError.self) {
+      try await alice.send(ChatHarness.text("a bad word", "c2", in: channel.id))
+    }
+    #expect(error?.vendor?.code == "5001")
+    #expect(try await alice.history(of: channel.id, .newest()).messages.map(\.id) == [sent.id])
   }
 }
 

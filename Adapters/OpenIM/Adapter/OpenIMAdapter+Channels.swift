@@ -190,6 +190,7 @@ extension OpenIMAdapter {
     let (newest, read) = (drawn["maxSeq"]?.int ?? 0, drawn["readSeq"]?.int ?? 0)
     Self.apply(record: drawn["conversation"] ?? .null, newest: newest, to: &channel)
     if (channel.unreadMentions.number ?? 0) > 0 { mentioned.insert(channel.id) } else { mentioned.remove(channel.id) }
+    if channel.kind == .direct { learnBurning(drawn["conversation"] ?? .null, of: channel.id) }
     if channel.kind == .service { channel.name = drawn["user"]?["nickname"]?.nonEmptyString }
     if channel.kind == .service { channel.coverURL = drawn["user"]?["faceURL"]?.nonEmptyString }
     channel.unread = .exact(Int(clamping: max(0, newest - read)))

@@ -36,6 +36,7 @@ extension OpenIMAdapter {
   // MARK: Messages
 
   private func received(_ data: OpenIMMessageData, in channel: ChannelID) {
+    noteBurnable(data, in: channel)
     let isMine = userID.map { data.sendID.utf8.elementsEqual($0.rawValue.utf8) } ?? false
     if isMine, data.msgFrom != 200 {
       if data.seq > 0 { read[channel] = max(read[channel] ?? 0, data.seq) }
@@ -103,6 +104,8 @@ extension OpenIMAdapter {
     case OpenIMNotice.revoked: if !isOwn { await revoked(detail) }
     case OpenIMNotice.deleted: if !isOwn { await deleted(detail) }
     case OpenIMNotice.historyCleared: cleared(detail, isOwn: isOwn)
+    case OpenIMNotice.privateChatSet:
+      if !isOwn, let id = detail["conversationID"]?.string { await changed(ChannelID(id), nil) }
     case OpenIMNotice.conversationChanged where !isOwn:
       for id in detail["conversationIDList"]?.array ?? [] {
         if let id = id.string { await changed(ChannelID(id), nil) }
@@ -120,6 +123,7 @@ extension OpenIMAdapter {
     else { return }
     let channel = ChannelID(id)
     if seq > 0, !isOwn { tell(.readChanged(channel, UserID(user), MessagePosition(sequence: seq))) }
+    burn(in: channel, upTo: seq, mine: UserID(user) != userID)
     guard UserID(user) == userID else { return }
     read[channel] = seq
     tellUnread(channel)

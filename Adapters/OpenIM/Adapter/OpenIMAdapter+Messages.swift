@@ -81,6 +81,7 @@ extension OpenIMAdapter {
     if draft.isTransient {
       data.options = JSONObject(OpenIMOptions.transient.map { (key: $0, value: .bool(false)) })
     }
+    markBurning(&data, in: message.channel)
     return data
   }
 
@@ -142,8 +143,10 @@ extension OpenIMAdapter {
     ]
     let data = try await live(operation).request(.pullRanges, body, for: operation)
     guard let entry = data["msgs"]?[channel.rawValue] else { return Pulled(messages: [], isEnd: true) }
+    let messages = (entry["Msgs"]?.array ?? []).map { OpenIMMessageData(json: $0) }
+    for data in messages { noteBurnable(data, in: channel) }
     return Pulled(
-      messages: (entry["Msgs"]?.array ?? []).map { OpenIMMessageData(json: $0) }.sorted { $0.seq < $1.seq },
+      messages: messages.sorted { $0.seq < $1.seq },
       isEnd: entry["isEnd"]?.bool ?? false)
   }
 

@@ -21,6 +21,7 @@ extension OpenIMAdapter {
     newest = [:]
     read = [:]
     mentioned = []
+    burning = [:]
     move(to: .connecting)
     let generation = generation
     let task = Task { await self.open(user, credential, generation) }
@@ -250,6 +251,7 @@ extension OpenIMAdapter {
     sends = [:]
     for task in typists.values { task.cancel() }
     typists = [:]
+    stopBurning()
   }
 
   /// Lets go of socket and tasks.

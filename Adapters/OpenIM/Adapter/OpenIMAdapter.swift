@@ -44,6 +44,11 @@ public actor OpenIMAdapter: ChatAdapter {
   var watched: Set<UserID> = []
   /// Groups whose record says that this user was mentioned.
   var mentioned: Set<ChannelID> = []
+  /// Seconds after which messages of a single chat vanish, as far as records were read.
+  var burning: [ChannelID: Int64] = [:]
+  var burnable: [ChannelID: [Int64: OpenIMBurnable]] = [:]
+  var burns: [UInt64: Task<Void, Never>] = [:]
+  var lastBurn: UInt64 = 0
   var contactStreams: [UInt64: AsyncStream<OpenIMContactEvent>.Continuation] = [:]
   var lastContactStream: UInt64 = 0
   /// Uploads that broke off, by the hash of their file.

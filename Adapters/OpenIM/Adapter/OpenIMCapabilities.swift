@@ -14,6 +14,7 @@ public enum OpenIMCapabilities {
     .channelGroup: .native,
     .channelService: .native,
     .channelQuery: .emulated("reads the whole list, then filters and sorts"),
+    .channelChangelog: .native,
     .channelCustomData: .native,
     // The vendor's own clients hide on one device; here the mark is kept in the user's record on the server.
     .channelHide: .native,
@@ -21,6 +22,7 @@ public enum OpenIMCapabilities {
     .channelNotificationLevel: .native,
     .channelFreeze: .native,
     .channelDelete: .native,
+    .channelBurnDuration: .emulated("kept by the server; each client deletes what is read while it runs"),
     .memberList: .native,
     .memberJoinRequest: .native,
     .memberRemove: .native,

@@ -131,7 +131,9 @@ public actor OpenIMSource: ChatSource {
     var records: [ChannelRecord] = []
     for (id, list) in zip(ids, lists) {
       for json in list["conversations"]?.array ?? [] {
-        if let record = Self.channelRecord(single: json, owner: id) { records.append(record) }
+        if let record = Self.channelRecord(single: json, owner: id) ?? Self.channelRecord(service: json) {
+          records.append(record)
+        }
       }
     }
     return SourcePage(items: records, next: isLast ? nil : Cursor("u\(number + 1)"))
@@ -149,6 +151,14 @@ public actor OpenIMSource: ChatSource {
     return ChannelRecord(
       channel: channel, origin: extra.origin,
       raw: extra.origin == nil ? JSONText(unchecked: json.text()) : nil)
+  }
+
+  /// What a notification account said to one user.
+  private static func channelRecord(service json: JSONValue) -> ChannelRecord? {
+    guard json["conversationType"]?.int == OpenIMSessionType.service, let id = json["conversationID"]?.string else {
+      return nil
+    }
+    return ChannelRecord(channel: Channel(id: ChannelID(id), kind: .service), raw: JSONText(unchecked: json.text()))
   }
 
   // MARK: Members
@@ -212,7 +222,9 @@ public actor OpenIMSource: ChatSource {
       "/conversation/get_conversation",
       ["ownerUserID": .string(pair[0]), "conversationID": .string(channel.rawValue)])
     let kept = OpenIMExtra(record["conversation"]?["ex"]?.string ?? "").kept["members"]?.object ?? [:]
-    let members = pair.map { id in
+    // The account of a service conversation is no user.
+    let people = OpenIMConversationID.isService(channel.rawValue) ? [pair[0]] : pair
+    let members = people.map { id in
       var member = Member(user: User(id: UserID(id)))
       OpenIMKeeping.restore(kept[id]?.object ?? [:], to: &member)
       return member
@@ -220,10 +232,13 @@ public actor OpenIMSource: ChatSource {
     return try await withReadMarks(members, in: channel).map { MemberRecord(channel: channel, member: $0) }
   }
 
-  /// The two users of a single chat: the id alone is ambiguous, so those are taken of whom the first has the chat.
+  /// The two users of a single chat: the id alone is ambiguous, so those are taken of whom the first has the chat. Of a
+  /// service conversation its user comes first, then the account.
   private func pair(of channel: ChannelID) async throws(ChatError) -> [String] {
     if let known = pairs[channel] { return known }
-    for (one, two) in OpenIMConversationID.possiblePairs(of: channel.rawValue) {
+    var pairs = OpenIMConversationID.possiblePairs(of: channel.rawValue)
+    if OpenIMConversationID.isService(channel.rawValue) { pairs += pairs.map { ($0.1, $0.0) } }
+    for (one, two) in pairs {
       let data: JSONValue
       do {
         data = try await call(
@@ -234,7 +249,7 @@ public actor OpenIMSource: ChatSource {
         continue
       }
       guard data["conversation"]?["userID"]?.string?.utf8.elementsEqual(two.utf8) == true else { continue }
-      pairs[channel] = [one, two]
+      self.pairs[channel] = [one, two]
       return [one, two]
     }
     throw ChatError(.notFound, operation: .readSource, detail: "nobody has this conversation")
@@ -316,6 +331,7 @@ public actor OpenIMSource: ChatSource {
       candidates = (data["members"]?.array ?? []).compactMap { $0["userID"]?.string }
     } else {
       candidates = try await pair(of: channel)
+      if OpenIMConversationID.isService(channel.rawValue) { candidates.removeLast() }
     }
     if candidates.contains(admin.userID) { candidates = [admin.userID] }
     for candidate in candidates {

@@ -105,7 +105,9 @@ extension OpenIMEmulator {
       guard isFirst, let group = group(data.groupID) else { return }
       for member in group.sortedMembers { makeGroupRecord(of: member.userID, group.id) }
     } else {
-      for (owner, peer) in [(data.sendID, data.recvID), (data.recvID, data.sendID)] {
+      // An account of the service has no list of its own.
+      let isService = data.sessionType == OpenIMSessionType.service
+      for (owner, peer) in [(data.recvID, data.sendID)] + (isService ? [] : [(data.sendID, data.recvID)]) {
         guard let user = user(owner), user[conversation: id] == nil else { continue }
         user[conversation: id] = OpenIMConversation(id: id, type: data.sessionType, peer: peer)
       }
