@@ -11,7 +11,8 @@ extension SendbirdEmulator {
     let candidates = rooms.values.filter { room in
       guard !room.isOpen else { return false }
       guard let viewer else { return true }
-      return room.isPublic || room.members[viewer.id] != nil
+      let isMine = room.members[viewer.id] != nil
+      return isMine || (room.isPublic && call.query["public_membership_mode"] != "joined")
     }
     return try list(candidates, filter, call, viewer: viewer)
   }
@@ -45,7 +46,7 @@ extension SendbirdEmulator {
         && (url.map { room.url.rawValue.contains($0) } ?? true)
         && (call.query.bool("show_frozen") ?? true || !room.isFrozen)
     }
-    let sorted = found.sorted { ($0.createdAt, $0.number) > ($1.createdAt, $1.number) }
+    let sorted = ChannelFilter.byCreation(found)
     let (page, next) = try page(sorted, call, limit: try pageLimit(call)) { $0.url.rawValue }
     return .json([
       "channels": .array(page.map { .object(json(of: $0, for: call.sessionUser)) }), "next": .string(next),
@@ -163,7 +164,8 @@ struct ChannelFilter {
     if let part = query["name_contains"], !room.name.containsIgnoringCase(part) { return false }
     if let prefix = query["name_startswith"], !room.name.hasPrefix(prefix) { return false }
     if let words = query["search_query"], !words.isEmpty {
-      let fields = query.list("search_fields")
+      // The JavaScript client encodes the comma of this one list.
+      let fields = query.list("search_fields").flatMap { $0.split(separator: ",").map(String.init) }
       let inName = fields.contains("channel_name") && room.name.containsIgnoringCase(words)
       let inMembers =
         fields.contains("member_nickname")
@@ -233,7 +235,16 @@ struct ChannelFilter {
       rooms.sorted { Key($0.name) == Key($1.name) ? $0.url < $1.url : Key($0.name) < Key($1.name) }
     case "metadata_value_alphabetical":
       byMetadata(rooms)
-    default: rooms.sorted { ($0.createdAt, $0.number) > ($1.createdAt, $1.number) }
+    default: Self.byCreation(rooms)
+    }
+  }
+
+  /// The wire tells whole seconds: channels of one second stand in the order of their addresses, as whoever sorts what
+  /// he was told has them.
+  static func byCreation(_ rooms: some Sequence<Room>) -> [Room] {
+    rooms.sorted { left, right in
+      let seconds = (left: left.createdAt / 1000, right: right.createdAt / 1000)
+      return seconds.left == seconds.right ? left.url < right.url : seconds.left > seconds.right
     }
   }
 }

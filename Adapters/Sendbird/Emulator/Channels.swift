@@ -46,6 +46,7 @@ extension SendbirdEmulator {
         Route("PUT", "\(kind)/{url}/metacounter/{key}") { (e, c) throws(SendbirdFault) in
           try e.setCounters(c, kind, isNew: false)
         },
+        Route("DELETE", "\(kind)/{url}/metacounter") { (e, c) throws(SendbirdFault) in try e.deleteCounter(c, kind) },
         Route("DELETE", "\(kind)/{url}/metacounter/{key}") { (e, c) throws(SendbirdFault) in
           try e.deleteCounter(c, kind)
         },
@@ -154,6 +155,7 @@ extension SendbirdEmulator {
       try check(length: name, SendbirdLimits.nameLength, "name")
       room.name = name
     }
+    if let part = call.multipart?["cover_file"] { room.coverURL = try store(part).url }
     if let url = call.text("cover_url") {
       try check(length: url, SendbirdLimits.urlLength, "cover_url")
       room.coverURL = url
@@ -333,15 +335,18 @@ extension SendbirdEmulator {
       room.counters[key] = .int(result)
       results[key] = .int(result)
     }
-    announce(SendbirdCategory.metacountersChanged, in: room, ["updated": .object(results)])
+    announce(
+      SendbirdCategory.metacountersChanged, in: room,
+      ["created": .object(results.only(created.keys)), "updated": .object(results.only(updated.keys))])
     return .json(results)
   }
 
   private func deleteCounter(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
     let room = try channel(call, kind)
     try requireWriter(call, in: room)
-    room.counters[call.parameter("key")] = nil
-    announce(SendbirdCategory.metacountersChanged, in: room, ["deleted": [.string(call.parameter("key"))]])
+    let keys = call.parameters["key"].map { [$0] } ?? room.counters.keys
+    for key in keys { room.counters[key] = nil }
+    announce(SendbirdCategory.metacountersChanged, in: room, ["deleted": .array(keys.map { .string($0) })])
     return .empty
   }
 }

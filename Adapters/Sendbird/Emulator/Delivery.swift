@@ -83,6 +83,9 @@ extension SendbirdEmulator {
         push(own, to: id)
       }
     }
+    if command == message.type, room.pinned.last == message.id {
+      announce(SendbirdCategory.pinsChanged, in: room, pins(of: room))
+    }
   }
 
   func touch(_ room: Room) {

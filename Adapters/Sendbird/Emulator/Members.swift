@@ -139,7 +139,7 @@ extension SendbirdEmulator {
     let room = try room(call)
     let person = try actingPerson(call)
     guard room.isPublic || call.isAdmin else { throw SendbirdFault(400108, "The channel is not public.") }
-    if activeBan(of: person.id, in: room) != nil { throw SendbirdFault(400750, "You are banned from the channel.") }
+    try mayEnter(person, room)
     if !room.accessCode.isEmpty, Key(call.text("access_code") ?? "") != Key(room.accessCode) {
       throw SendbirdFault(400108, "Wrong access code.")
     }
@@ -150,6 +150,13 @@ extension SendbirdEmulator {
       tellJoined([person], in: room)
     }
     return .json(json(of: room, for: person))
+  }
+
+  func mayEnter(_ person: Person, _ room: Room) throws(SendbirdFault) {
+    if activeBan(of: person.id, in: room) != nil { throw SendbirdFault(400750, "You are banned from the channel.") }
+    if isRestricted(person.id, "ban", in: room) {
+      throw SendbirdFault(400751, "You are banned from channels of this custom type.")
+    }
   }
 
   private func leave(_ call: Call) throws(SendbirdFault) -> Answer {
@@ -340,9 +347,15 @@ extension SendbirdEmulator {
   private func restriction(_ call: Call) throws(SendbirdFault) -> Restriction {
     let seconds = call.number("seconds") ?? -1
     guard seconds >= -1 else { throw SendbirdFault(400106, "seconds must be -1 or more.") }
+    let description = call.text("description") ?? ""
+    try check(length: description, SendbirdLimits.descriptionLength, "description")
+    return restriction(seconds: seconds, description: description)
+  }
+
+  func restriction(seconds: Int64, description: String) -> Restriction {
     let (span, overflow) = seconds.multipliedReportingOverflow(by: 1000)
     let end = seconds < 0 || overflow ? -1 : now &+ span
-    return Restriction(startAt: now, endAt: end, description: call.text("description") ?? "")
+    return Restriction(startAt: now, endAt: end, description: description)
   }
 
   func json(of person: Person, _ restriction: Restriction, _ type: String) -> JSONObject {

@@ -42,12 +42,12 @@ extension SendbirdEmulator {
   // MARK: One message
 
   /// The channel, seen by somebody who may see it.
-  private func visible(_ call: Call, _ kind: String) throws(SendbirdFault) -> (Room, Membership?) {
+  func visible(_ call: Call, _ kind: String) throws(SendbirdFault) -> (Room, Membership?) {
     let room = try channel(call, kind)
     return room.isOpen ? (room, nil) : try memberRoom(call)
   }
 
-  private func message(_ call: Call, in room: Room) throws(SendbirdFault) -> StoredMessage {
+  func message(_ call: Call, in room: Room) throws(SendbirdFault) -> StoredMessage {
     guard let id = Int64(call.parameter("id")), let message = room.messageByID[id], !message.isRemoved else {
       throw SendbirdFault(400201, "Message not found.")
     }
@@ -237,7 +237,7 @@ extension SendbirdEmulator {
     ])
   }
 
-  private func store(_ part: SendbirdMultipart.Part) throws(SendbirdFault) -> (url: String, size: Int64) {
+  func store(_ part: SendbirdMultipart.Part) throws(SendbirdFault) -> (url: String, size: Int64) {
     let size = Int64(part.bytes.count)
     if hasRealLimits, size > SendbirdLimits.uploadMiB << 20 {
       throw SendbirdFault(400110, "The file is larger than \(SendbirdLimits.uploadMiB) MiB.", httpStatus: 413)

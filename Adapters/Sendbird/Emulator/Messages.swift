@@ -16,6 +16,10 @@ struct MessageInput {
   var parentID: Int64
   var isReplyToChannel: Bool
   var isSilent: Bool
+  var isPinned: Bool
+  var mentionTemplate: String
+  /// Languages that the text is wanted in.
+  var languages: [String]
   var hasText: Bool
 
   init(frame json: JSONObject, type: String) {
@@ -56,6 +60,9 @@ struct MessageInput {
     parentID = json.number("parent_message_id") ?? json.number("root_message_id") ?? 0
     isReplyToChannel = json.flag("reply_to_channel") ?? false
     isSilent = json.flag("silent") ?? false
+    isPinned = json.flag("pin_message") ?? false
+    mentionTemplate = json.text("mentioned_message_template") ?? ""
+    languages = json.texts("target_langs") + json.texts("translation_target_langs")
   }
 
   private static func thumbnails(_ json: JSONObject) -> [SendbirdFile.Thumbnail] {
@@ -87,6 +94,7 @@ extension SendbirdEmulator {
         throw SendbirdFault(900027, "Too many keys in metaarray.")
       }
     }
+    if input.isPinned, room.pinned.count >= Self.pinLimit { throw SendbirdFault(400203, "Too many pinned messages.") }
     if input.parentID != 0, room.messageByID[input.parentID] == nil {
       throw SendbirdFault(400201, "Parent message not found.")
     }
@@ -109,6 +117,8 @@ extension SendbirdEmulator {
     if !room.isEphemeral { room.insert(message) }
     count(message, in: room, marksRead: marksRead)
     touch(room)
+    // Told by the message's broadcast, behind the message itself.
+    if input.isPinned, !room.isEphemeral { room.pinned.append(message.id) }
     return message
   }
 
@@ -125,6 +135,8 @@ extension SendbirdEmulator {
     message.parentID = input.parentID
     message.isReplyToChannel = input.isReplyToChannel
     message.isSilent = input.isSilent
+    message.mentionTemplate = input.mentionTemplate
+    message.translations = translations(of: input.text, into: input.languages)
   }
 
   /// Raises the unread numbers of the others, and lifts the sender's own mark.
@@ -195,7 +207,9 @@ extension SendbirdEmulator {
       guard let key = item["key"]?.string else { continue }
       let values = item.object?.texts("value") ?? []
       if let place = message.metaArrays.firstIndex(where: { Key($0.key) == Key(key) }) {
-        if removes {
+        if removes, values.isEmpty {
+          message.metaArrays.remove(at: place)
+        } else if removes {
           message.metaArrays[place].values.removeAll { value in values.contains { Key($0) == Key(value) } }
         } else {
           message.metaArrays[place].values += values
@@ -209,6 +223,7 @@ extension SendbirdEmulator {
   func remove(_ message: StoredMessage, in room: Room) {
     message.isRemoved = true
     message.updatedAt = now
+    room.pinned.removeAll { $0 == message.id }
     for membership in room.members.values where message.createdAt > membership.readAt { recount(membership, in: room) }
     recordChange(of: message, in: room)
     touch(room)

@@ -2,28 +2,23 @@ import ChatJSON
 import SendbirdWire
 import UnifiedChat
 
-// Migration, data export and what else only the Platform API has.
+// Migration and what else only the Platform API has.
 extension SendbirdEmulator {
   static let platformRoutes: [Route] = [
     Route("POST", "migration/{url}") { (e, c) throws(SendbirdFault) in try e.migrate(c) },
     Route("POST", "export/{kind}") { (e, c) throws(SendbirdFault) in try e.requestExport(c) },
     Route("GET", "export/{kind}") { (e, c) throws(SendbirdFault) in try e.listExports(c) },
     Route("GET", "export/{kind}/{id}") { (e, c) throws(SendbirdFault) in try e.fetchExport(c) },
-    Route("GET", "emoji_categories") { (_, _) throws(SendbirdFault) in
-      .json(["emoji_hash": "emulated", "emoji_categories": []])
+    Route("GET", "applications/ccu") { (e, c) throws(SendbirdFault) in
+      try e.requireAdmin(c)
+      return .json(["ccu": .int(Int64(e.connections.count))])
     },
   ]
 
   /// Endpoints of the vendor that are known and not emulated.
   static let missingRoutes: [Route] = [
-    "GET users/{user}/friends", "POST users/{user}/friends", "DELETE users/{user}/friends",
-    "GET users/{user}/friends/changelogs", "PUT users/{user}/friend_discoveries",
-    "POST group_channels/{url}/messages/{id}/translation", "POST group_channels/{url}/messages/{id}/pin",
-    "DELETE group_channels/{url}/messages/{id}/pin", "POST group_channels/{url}/scheduled_messages",
     "GET scheduled_messages", "POST polls", "GET polls", "GET polls/{id}", "PUT polls/{id}/vote",
-    "POST report/group_channels/{url}", "POST report/users/{id}", "POST report/group_channels/{url}/messages/{id}",
-    "POST announcements", "GET announcements", "POST bots", "GET bots", "POST bots/{id}/send",
-    "POST privacy/gdpr", "GET applications/dau", "GET applications/mau", "GET applications/ccu",
+    "POST privacy/gdpr", "GET applications/dau", "GET applications/mau", "GET applications/api_tokens",
   ].map { text in
     let parts = text.split(separator: " ", maxSplits: 1)
     return Route(String(parts[0]), String(parts[1]), nil)
@@ -84,78 +79,5 @@ extension SendbirdEmulator {
       member.deliveredAt = max(member.deliveredAt, member.readAt)
       recount(member, in: room)
     }
-  }
-
-  // MARK: Export
-
-  private func requestExport(_ call: Call) throws(SendbirdFault) -> Answer {
-    try requireAdmin(call)
-    let kind = call.parameter("kind")
-    guard ["messages", "channels", "users", "failed_webhooks"].contains(kind) else {
-      throw SendbirdFault(400111, "Unknown data_type.")
-    }
-    guard let from = call.number("start_ts"), let to = call.number("end_ts"), from < to else {
-      throw SendbirdFault(400105, "start_ts and end_ts are missing or in the wrong order.")
-    }
-    if hasRealLimits, kind == "messages", to &- from > 31 * 86_400_000 {
-      throw SendbirdFault(400113, "At most 31 days.")
-    }
-    let id = hex(32)
-    let documents = exportDocuments(
-      kind, from: from, to: to, urls: Set(call.texts("channel_urls").map { ChannelID($0) }))
-    // The vendor's file is a zip of such documents; here they stand in one JSON array.
-    files[id] = StoredFile(name: "\(kind).json", type: "application/json", bytes: JSONValue.array(documents).bytes())
-    let json: JSONObject = [
-      "request_id": .string(id), "data_type": .string(kind), "status": documents.isEmpty ? "no data" : "done",
-      "format": "json", "csv_delimiter": ",", "timezone": "UTC", "created_at": .int(now), "start_ts": .int(from),
-      "end_ts": .int(to), "channel_urls": .array(call.texts("channel_urls").map { .string($0) }), "sender_ids": [],
-      "file": ["url": .string("\(baseURL)/files/\(id)/\(kind).json"), "expires_at": .int(now &+ 604_800_000)],
-    ]
-    exports.append(.object(json))
-    var scheduled = json
-    scheduled["status"] = "scheduled"
-    scheduled["file"] = nil
-    return .json(scheduled)
-  }
-
-  private func exportDocuments(_ kind: String, from: Int64, to: Int64, urls: Set<ChannelID>) -> [JSONValue] {
-    let groups = rooms.values.filter { !$0.isOpen && (urls.isEmpty || urls.contains($0.url)) }.sorted {
-      $0.url < $1.url
-    }
-    switch kind {
-    case "messages":
-      return groups.compactMap { room in
-        let messages = room.messages[room.index(of: from, .min)..<room.index(of: to, .min)]
-        guard !messages.isEmpty else { return nil }
-        return [
-          "messages": .array(messages.map { .object(wire($0, in: room).json) }),
-          "channel": .object(json(of: room, for: nil)),
-        ]
-      }
-    case "channels": return [["group_channels": .array(groups.map { .object(json(of: $0, for: nil)) })]]
-    case "users":
-      return [
-        [
-          "active_users": .array(peopleInOrder.filter(\.isActive).map { .object(adminJSON(of: $0)) }),
-          "deactivated_users": .array(peopleInOrder.filter { !$0.isActive }.map { .object(adminJSON(of: $0)) }),
-        ]
-      ]
-    default: return []
-    }
-  }
-
-  private func listExports(_ call: Call) throws(SendbirdFault) -> Answer {
-    try requireAdmin(call)
-    let all = exports.filter { $0["data_type"]?.string == call.parameter("kind") }
-    let (page, next) = try page(all, call, limit: try pageLimit(call)) { $0["request_id"]?.string ?? "" }
-    return .json(["exported_data": .array(page), "next": .string(next)])
-  }
-
-  private func fetchExport(_ call: Call) throws(SendbirdFault) -> Answer {
-    try requireAdmin(call)
-    guard let export = exports.first(where: { $0["request_id"]?.string == call.parameter("id") })?.object else {
-      throw SendbirdFault(400201, "Export not found.")
-    }
-    return .json(export)
   }
 }

@@ -76,7 +76,9 @@ extension SendbirdEmulator {
 
   /// Whether `person` may send to `room` now.
   func mayWrite(_ person: Person, in room: Room) throws(SendbirdFault) {
-    if activeBan(of: person.id, in: room) != nil { throw SendbirdFault(900100, "You are banned from the channel.") }
+    if activeBan(of: person.id, in: room) != nil || isRestricted(person.id, "ban", in: room) {
+      throw SendbirdFault(900100, "You are banned from the channel.")
+    }
     let isOperator = room.operators.contains(person.id)
     if room.isOpen {
       guard room.participants[person.id] != nil else { throw SendbirdFault(900020, "Not a participant.") }
@@ -85,7 +87,11 @@ extension SendbirdEmulator {
       guard membership.isJoined else { throw SendbirdFault(900023, "You have not joined the channel yet.") }
     }
     if activeMute(of: person.id, in: room) != nil { throw SendbirdFault(900041, "You are muted in the channel.") }
+    if isRestricted(person.id, "mute", in: room) {
+      throw SendbirdFault(900040, "You are muted in channels of this custom type.")
+    }
     if room.isFrozen, !isOperator { throw SendbirdFault(900050, "The channel is frozen.") }
+    if room.isBroadcast, !isOperator { throw SendbirdFault(900030, "Only operators write in a broadcast channel.") }
     if !room.isOpen, room.members.count == 2,
       let other = room.members.values.first(where: { $0.person.id != person.id })
     {
@@ -190,7 +196,7 @@ extension SendbirdEmulator {
   ) throws(SendbirdFault) {
     let room = try roomOfFrame(frame)
     guard room.isOpen else { throw SendbirdFault(900090, "Not an open channel.") }
-    if activeBan(of: person.id, in: room) != nil { throw SendbirdFault(400750, "You are banned from the channel.") }
+    try mayEnter(person, room)
     let isNew = room.participants[person.id] == nil
     room.participants[person.id, default: []].insert(id.number)
     answerEntry(frame, in: room, to: id)

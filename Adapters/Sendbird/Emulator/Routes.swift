@@ -76,7 +76,8 @@ struct Route: Sendable {
 
 extension SendbirdEmulator {
   static let routes: [Route] =
-    userRoutes + pushRoutes + channelRoutes + memberRoutes + messageRoutes + platformRoutes + missingRoutes
+    userRoutes + friendRoutes + pushRoutes + channelRoutes + memberRoutes + messageRoutes + extraRoutes + botRoutes
+    + moderationRoutes + announcementRoutes + platformRoutes + missingRoutes
 
   /// Places in `routes` by method, length and first word.
   private static let routeIndex: [String: [Int]] = {
@@ -122,6 +123,8 @@ extension SendbirdEmulator {
     guard let handler = route.handler else { throw SendbirdFault(400404, "The requested URL was not found.") }
     var call = try call(request, target)
     call.parameters = parameters
+    // A group is not found below the paths of open channels, nor the other way round.
+    if let kind = path.first, kind == "group_channels" || kind == "open_channels" { call.parameters["ct"] = kind }
     if route.pattern.last != "session_key" { try requireActor(call) }
     if isOverRate(route.name, limit: settings.maxRequestsPerSecond) { return tooManyRequests() }
     return Self.response(try handler(self, call))

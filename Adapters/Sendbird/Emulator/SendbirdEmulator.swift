@@ -26,6 +26,11 @@ public final class SendbirdEmulator: VendorEmulator {
   var connectionsByUser: [UserID: [EmulatorConnectionID]] = [:]
   var files: [String: StoredFile] = [:]
   var exports: [JSONValue] = []
+  var announcements: [JSONObject] = []
+  var scheduled: [JSONObject] = []
+  var reportLogs: [JSONValue] = []
+  /// Bans and mutes of all channels of a custom type.
+  var typeRestrictions: [Key: [UserID: Restriction]] = [:]
   /// Ids that records gave to messages, by channel.
   var loadedIDs: [Key: Int64] = [:]
   /// Channels whose unread numbers are not counted yet.
@@ -41,6 +46,7 @@ public final class SendbirdEmulator: VendorEmulator {
   var now: Int64 = 0
   var random = EmulatorRandom(seed: 0)
   var outputs: [EmulatorOutput] = []
+  var needsTimers = false
 
   public init(options: EmulatorOptions) throws(EmulatorError) {
     self.options = options
@@ -59,9 +65,33 @@ public final class SendbirdEmulator: VendorEmulator {
       case .http(let id, let request): outputs.append(.respond(id, respond(to: request)))
       case .open(let id, let request): open(id, request)
       case .message(let id, .text(let text)): receive(text, from: id)
-      case .message, .ping, .timer: break
+      case .message, .ping: break
+      case .timer(let name): timerIsDue(name)
       case .closed(let id, _): disconnected(id)
       }
+    }
+  }
+
+  /// Timers are no part of a snapshot: whoever restored one sets them at the first input.
+  private func setTimers() {
+    needsTimers = false
+    for item in announcements where item.text("status") == "scheduled" {
+      guard let id = item.text("unique_id"), let at = item.number("scheduled_at") else { continue }
+      outputs.append(.setTimer(Self.announcementTimer + id, dueAt: at))
+    }
+    for job in scheduled where job.text("status") == "scheduled" {
+      guard let id = job.number("scheduled_id"), let zone = job.text("scheduled_timezone"),
+        let at = job.text("scheduled_dt").flatMap({ Self.time($0, zone: zone) })
+      else { continue }
+      outputs.append(.setTimer(Self.scheduleTimer + String(id), dueAt: at))
+    }
+  }
+
+  private func timerIsDue(_ name: String) {
+    if name.hasPrefix(Self.announcementTimer) {
+      announcementIsDue(String(name.dropFirst(Self.announcementTimer.count)))
+    } else if name.hasPrefix(Self.scheduleTimer) {
+      scheduledMessageIsDue(String(name.dropFirst(Self.scheduleTimer.count)))
     }
   }
 
@@ -70,6 +100,7 @@ public final class SendbirdEmulator: VendorEmulator {
     now = context.now
     random = context.random
     if !staleRooms.isEmpty { recountStaleRooms() }
+    if needsTimers { setTimers() }
     body()
     context.random = random
     defer { outputs = [] }

@@ -25,7 +25,10 @@ extension SendbirdEmulator {
             "bytes": .string(Base64.encode(file.bytes)),
           ]
         }),
-      "exports": .array(exports),
+      "exports": .array(exports), "announcements": .array(announcements.map { .object($0) }),
+      "scheduled": .array(scheduled.map { .object($0) }), "reports": .array(reportLogs),
+      "typeRestrictions": .array(
+        typeRestrictions.sorted { $0.key < $1.key }.map { [.string($0.key.rawValue), snapshot($0.value)] }),
     ]
   }
 
@@ -46,6 +49,10 @@ extension SendbirdEmulator {
           person.pushTokens.sorted { $0.key < $1.key }
             .map { ($0.key, .array($0.value.map { .string($0.rawValue) })) })),
       "blocked": .array(person.blocked.sorted().map { .string($0.rawValue) }),
+      "friends": .array(person.friends.map { .string($0.rawValue) }),
+      "friendChanges": .array(person.friendChanges.map { [.int($0.number), .string($0.user.rawValue)] }),
+      "discoveries": .object(person.discoveries), "allowsDiscovery": .bool(person.allowsDiscovery),
+      "bot": person.bot.map { .object($0) } ?? .null,
       "lost": .object(
         JSONObject(
           person.lost.sorted { $0.key < $1.key }.map { ($0.key.rawValue, [.int($0.value.number), .int($0.value.at)]) })),
@@ -66,7 +73,8 @@ extension SendbirdEmulator {
       "operators": .array(room.operators.map { .string($0.rawValue) }), "muted": snapshot(room.muted),
       "banned": snapshot(room.banned), "messages": .array(room.messages.map(snapshot)),
       "changes": .array(room.changes.map { [.int($0.number), .int($0.at), .int($0.messageID)] }),
-      "lastChange": .int(room.lastChange), "lastChangeAt": .int(room.lastChangeAt),
+      "pinned": .array(room.pinned.map { .int($0) }), "lastChange": .int(room.lastChange),
+      "lastChangeAt": .int(room.lastChangeAt),
       "requestIDs": .object(
         JSONObject(room.requestIDs.sorted { $0.key < $1.key }.map { ($0.key.rawValue, .int($0.value)) })),
       "dedupIDs": .array(room.dedupIDs.sorted().map { .string($0.rawValue) }),
@@ -106,6 +114,7 @@ extension SendbirdEmulator {
     (wire.isReplyToChannel, wire.isSilent, wire.isRemoved) = (
       message.isReplyToChannel, message.isSilent, message.isRemoved
     )
+    (wire.translations, wire.mentionTemplate) = (message.translations, message.mentionTemplate)
     wire.mentionedUsers = message.mentions.map { SendbirdUser(id: $0) }
     wire.user = message.sender.map { SendbirdUser(id: $0.id) }
     return .object(wire.json)
@@ -123,6 +132,14 @@ extension SendbirdEmulator {
     nextNumber = root.number("nextNumber") ?? 0
     changeNumber = root.number("changeNumber") ?? 0
     exports = root.list("exports")
+    needsTimers = true
+    announcements = root.list("announcements").compactMap(\.object)
+    scheduled = root.list("scheduled").compactMap(\.object)
+    reportLogs = root.list("reports")
+    typeRestrictions = [:]
+    for item in root.list("typeRestrictions") {
+      if let key = item[0]?.string { typeRestrictions[Key(key)] = restrictions(item[1]?.array ?? []) }
+    }
     for value in root.list("people") { try restorePerson(value) }
     for value in root.list("rooms") { try restoreRoom(value) }
     for value in root.list("sessions") {
@@ -163,6 +180,11 @@ extension SendbirdEmulator {
       person.pushTokens[kind] = tokens.array?.compactMap(\.string).map { Key($0) }
     }
     person.blocked = Set(json.texts("blocked").map { UserID($0) })
+    person.friends = json.texts("friends").map { UserID($0) }
+    person.friendChanges = json.list("friendChanges").map { ($0[0]?.int ?? 0, UserID($0[1]?.string ?? "")) }
+    person.discoveries = json.object("discoveries") ?? JSONObject()
+    person.allowsDiscovery = json.flag("allowsDiscovery") ?? true
+    person.bot = json.object("bot")
     for (url, change) in json.object("lost") ?? JSONObject() {
       person.lost[ChannelID(url)] = (change[0]?.int ?? 0, change[1]?.int ?? 0)
     }
@@ -195,6 +217,7 @@ extension SendbirdEmulator {
     room.metadata = json.object("metadata") ?? JSONObject()
     room.counters = json.object("counters") ?? JSONObject()
     room.operators = json.texts("operators").map { UserID($0) }
+    room.pinned = json.list("pinned").compactMap(\.int)
     room.muted = restrictions(json.list("muted"))
     room.banned = restrictions(json.list("banned"))
     for value in json.list("members") { restoreMember(value, in: room) }
@@ -249,6 +272,7 @@ extension SendbirdEmulator {
     (message.isReplyToChannel, message.isSilent, message.isRemoved) = (
       wire.isReplyToChannel, wire.isSilent, wire.isRemoved
     )
+    (message.translations, message.mentionTemplate) = (wire.translations, wire.mentionTemplate)
     message.mentions = wire.mentionedUsers.map(\.id)
     message.sender = wire.user.flatMap { people[$0.id] }
     room.insert(message)

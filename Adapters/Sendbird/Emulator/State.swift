@@ -37,6 +37,17 @@ final class Person {
   var rooms: [ChannelID: Room] = [:]
   /// Channels that the user lost, with the number and time of the change.
   var lost: [ChannelID: (number: Int64, at: Int64)] = [:]
+  /// In the order in which they came.
+  var friends: [UserID] = []
+  /// Who came or went, ascending by number.
+  var friendChanges: [(number: Int64, user: UserID)] = []
+  /// Names by discovery key.
+  var discoveries = JSONObject()
+  var allowsDiscovery = true
+  /// The unread numbers that were told last, and their time; ms.
+  var toldUnread: (count: JSONObject, at: Int64) = (JSONObject(), 0)
+  /// The settings of a bot; nil for people.
+  var bot: JSONObject?
 
   static let defaultPushPreference: JSONObject = [
     "push_trigger_option": "all", "do_not_disturb": false, "start_hour": 0, "start_min": 0, "end_hour": 0,
@@ -114,7 +125,9 @@ final class StoredMessage {
   var replies: [Int64] = []
   var isSilent = false
   var isRemoved = false
-  var isPinned = false
+  /// Texts by language.
+  var translations = JSONObject()
+  var mentionTemplate = ""
 
   init(id: Int64, type: String, createdAt: Int64) {
     self.id = id
@@ -165,6 +178,8 @@ final class Room {
   var messages: [StoredMessage] = []
   var messageByID: [Int64: StoredMessage] = [:]
   var changes: [Change] = []
+  /// Ids of pinned messages, in the order in which they were pinned.
+  var pinned: [Int64] = []
   /// The number of the last change that a channel changelog shows.
   var lastChange: Int64
   var lastChangeAt: Int64

@@ -47,8 +47,10 @@ extension SendbirdEmulator {
       throw SendbirdFault(400105, "profile_url is missing.")
     }
     guard people[UserID(id)] == nil else { throw SendbirdFault(400202, "\"user_id\" violates unique constraint.") }
-    let draft = Person(id: UserID(id), order: 0, createdAt: now / 1000)
-    try apply(call, to: draft)
+    if call.multipart?["profile_file"] == nil {
+      let draft = Person(id: UserID(id), order: 0, createdAt: now / 1000)
+      try apply(call, to: draft)
+    }
     let person = addPerson(UserID(id))
     try apply(call, to: person)
     var json = adminJSON(of: person)
@@ -65,6 +67,7 @@ extension SendbirdEmulator {
       try check(length: name, SendbirdLimits.nicknameLength, "nickname")
       person.nickname = name
     }
+    if let part = call.multipart?["profile_file"] { person.profileURL = try store(part).url }
     if let url = call.text("profile_url") {
       try check(length: url, SendbirdLimits.urlLength, "profile_url")
       person.profileURL = url
@@ -98,6 +101,9 @@ extension SendbirdEmulator {
     let ids = Set(call.query.list("user_ids").map { UserID($0) })
     let name = call.query["nickname"]
     let prefix = call.query["nickname_startswith"]
+    let metadataKey = call.query["metadatakey"]
+    let metadataValues = Set(call.query.list("metadatavalues_in").map { Key($0) })
+    let showsBots = call.query.bool("show_bot") ?? true
     // The list is in creation order, so that the token is the last one's number and a page costs its own length.
     var found: [Person] = []
     var index = 0
@@ -113,6 +119,11 @@ extension SendbirdEmulator {
       if mode == "deactivated", person.isActive { continue }
       if let name, Key(person.nickname) != Key(name) { continue }
       if let prefix, !person.nickname.hasPrefix(prefix) { continue }
+      if !showsBots, person.bot != nil { continue }
+      if let metadataKey {
+        guard let value = person.metadata.text(metadataKey) else { continue }
+        if !metadataValues.isEmpty, !metadataValues.contains(Key(value)) { continue }
+      }
       found.append(person)
     }
     let page = found.prefix(limit)
@@ -145,17 +156,27 @@ extension SendbirdEmulator {
       person.sessionTokens[Key(hex(40))] = call.number("session_token_expires_at") ?? now &+ 604_800_000
     }
     for room in person.rooms.values { touch(room) }
-    return .json(call.isAdmin ? adminJSON(of: person) : json(of: person).json)
+    return .json(call.isAdmin ? adminJSON(of: person) : ownJSON(of: person))
+  }
+
+  /// With what a user sees of himself alone.
+  private func ownJSON(of person: Person) -> JSONObject {
+    var json = json(of: person).json
+    json["preferred_languages"] = .array(person.preferredLanguages)
+    return json
   }
 
   private func deleteUser(_ call: Call) throws(SendbirdFault) -> Answer {
     try requireAdmin(call)
-    let person = try person(call.parameter("user"))
+    try remove(try person(call.parameter("user")))
+    return .empty
+  }
+
+  func remove(_ person: Person) throws(SendbirdFault) {
     endSessions(of: person.id, code: 400301)
     for room in person.rooms.values { leave(room, person) }
     people[person.id] = nil
     peopleInOrder.removeAll { $0 === person }
-    return .empty
   }
 
   // MARK: Tokens

@@ -85,6 +85,7 @@ extension SendbirdEmulator {
     json["max_length_message"] = .int(Int64(SendbirdLimits.messageLength))
     json["message_survival_seconds"] = .int(room.survivalSeconds)
     json["ts"] = .int(now)
+    for (name, value) in pins(of: room) { json[name] = value }
     if room.isOpen {
       json["is_ephemeral"] = .bool(room.isEphemeral)
       json["is_dynamic_partitioned"] = false
@@ -181,7 +182,12 @@ extension SendbirdEmulator {
         types[room.customType] = .int((types.number(room.customType) ?? 0) &+ shownUnread(membership, in: room))
       }
     }
-    return ["all": .int(unreadTotal(of: person)), "custom_types": .object(types), "ts": .int(now)]
+    // The JavaScript client takes only what is newer than what it has, to the millisecond.
+    let count: JSONObject = ["all": .int(unreadTotal(of: person)), "custom_types": .object(types)]
+    if person.toldUnread.count != count { person.toldUnread = (count, max(now, person.toldUnread.at &+ 1)) }
+    var told = count
+    told["ts"] = .int(max(now, person.toldUnread.at))
+    return .object(told)
   }
 
   func wire(_ message: StoredMessage, in room: Room) -> SendbirdMessage {
@@ -205,6 +211,8 @@ extension SendbirdEmulator {
     wire.isReplyToChannel = message.isReplyToChannel
     wire.isSilent = message.isSilent
     wire.isRemoved = message.isRemoved
+    wire.translations = message.translations
+    wire.mentionTemplate = message.mentionTemplate
     wire.thread = thread(of: message, in: room)
     if message.parentID != 0, let parent = room.messageByID[message.parentID] {
       wire.parentInfo = parentInfo(parent, in: room)

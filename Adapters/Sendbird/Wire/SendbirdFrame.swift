@@ -70,6 +70,7 @@ public enum SendbirdCategory {
   public static let propertyChanged: Int64 = 11000
   public static let metadataChanged: Int64 = 11100
   public static let metacountersChanged: Int64 = 11200
+  public static let pinsChanged: Int64 = 11300
   public static let deleted: Int64 = 12000
   public static let hidden: Int64 = 13000
   public static let unhidden: Int64 = 13001

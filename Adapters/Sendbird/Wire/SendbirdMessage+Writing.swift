@@ -41,7 +41,7 @@ extension SendbirdMessage {
     }
     json["mention_type"] = .string(mentionType)
     json["mentioned_users"] = .array(mentionedUsers.map { .object($0.json) })
-    json["mentioned_message_template"] = ""
+    json["mentioned_message_template"] = .string(mentionTemplate)
     if shape.metaArrays { json["sorted_metaarray"] = .array(metaArrays.map(\.json)) }
     if shape.reactions { json["reactions"] = .array(reactions.map(\.json)) }
     if shape.thread, let thread { json["thread_info"] = .object(thread.json) }
@@ -51,7 +51,7 @@ extension SendbirdMessage {
     json["is_removed"] = .bool(isRemoved)
     json["silent"] = .bool(isSilent)
     json["is_op_msg"] = .bool(senderRole == "operator")
-    json["translations"] = [:]
+    json["translations"] = .object(translations)
     json["message_survival_seconds"] = -1
     json["req_id"] = .string(requestID)
     json["file"] = .object(fileJSON)
@@ -93,6 +93,7 @@ extension SendbirdMessage {
     if let user { json["user"] = .object(user.frameJSON(role: senderRole)) }
     json["mention_type"] = .string(mentionType)
     json["mentioned_users"] = .array(mentionedUsers.map { .object($0.json) })
+    json["mentioned_message_template"] = .string(mentionTemplate)
     json["sorted_metaarray"] = .array(metaArrays.map(\.json))
     if parentID != 0 {
       json["parent_message_id"] = .int(parentID)
@@ -101,7 +102,7 @@ extension SendbirdMessage {
       if let parentInfo { json["parent_message_info"] = .object(parentInfo) }
     }
     json["silent"] = .bool(isSilent)
-    json["translations"] = [:]
+    json["translations"] = .object(translations)
     json["is_op_msg"] = .bool(senderRole == "operator")
     json["is_guest_msg"] = false
     json["message_survival_seconds"] = -1

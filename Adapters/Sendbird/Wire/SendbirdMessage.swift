@@ -35,6 +35,9 @@ public struct SendbirdMessage: Sendable, Hashable {
   public var isReplyToChannel: Bool
   public var isRemoved: Bool
   public var isSilent: Bool
+  /// Texts by language.
+  public var translations: JSONObject
+  public var mentionTemplate: String
   /// What else came, in order.
   public var unknown: JSONObject
 
@@ -58,6 +61,8 @@ public struct SendbirdMessage: Sendable, Hashable {
     isReplyToChannel = false
     isRemoved = false
     isSilent = false
+    translations = JSONObject()
+    mentionTemplate = ""
     unknown = JSONObject()
   }
 
@@ -91,6 +96,8 @@ public struct SendbirdMessage: Sendable, Hashable {
     isReplyToChannel = json.flag("is_reply_to_channel") ?? false
     isRemoved = json.flag("is_removed") ?? false
     isSilent = json.flag("silent") ?? false
+    translations = json.object("translations") ?? JSONObject()
+    mentionTemplate = json.text("mentioned_message_template") ?? ""
     unknown = json.without(Self.known)
   }
 
