@@ -53,6 +53,8 @@ public actor SendbirdAdapter: ChatAdapter {
   var operators: [ChannelID: Set<UserID>] = [:]
   var typists: [Key: Task<Void, Never>] = [:]
   var entered: Set<ChannelID> = []
+  /// Channels that are known to be open ones: their paths differ from those of groups.
+  var openChannels: Set<ChannelID> = []
   var unreadTime: Int64 = 0
   var unreadTotalTold: Int64?
 

@@ -16,13 +16,30 @@ extension SendbirdAdapter {
 
   func group(_ id: ChannelID, _ more: String...) -> [String] { ["group_channels", id.rawValue] + more }
   func open(_ id: ChannelID, _ more: String...) -> [String] { ["open_channels", id.rawValue] + more }
-  /// Group channels and those open ones that were entered have the same paths below their kind.
-  func place(_ id: ChannelID, _ more: String...) -> [String] {
-    [entered.contains(id) ? "open_channels" : "group_channels", id.rawValue] + more
+  /// A call below the path of a channel of either kind. Nothing in an id tells the kind: what no group knows may be an
+  /// open channel, and once found it stays known as one.
+  func call(
+    _ method: String, at id: ChannelID, _ more: [String], query: SendbirdQuery = SendbirdQuery(),
+    body: JSONObject? = nil, _ operation: ChatError.Operation
+  ) async throws(ChatError) -> JSONObject {
+    func path() -> [String] { [openChannels.contains(id) ? "open_channels" : "group_channels", id.rawValue] + more }
+    do { return try await call(method, path(), query: query, body: body, operation) } catch {
+      guard error.kind == .notFound, !openChannels.contains(id), await isOpen(id) else { throw error }
+    }
+    return try await call(method, path(), query: query, body: body, operation)
+  }
+
+  private func isOpen(_ id: ChannelID) async -> Bool {
+    guard let json = try? await call("GET", open(id), .fetchChannel), json.text("channel_url") != nil else {
+      return false
+    }
+    openChannels.insert(id)
+    return true
   }
 
   func channel(_ json: JSONObject, _ operation: ChatError.Operation) throws(ChatError) -> Channel {
     guard let user, let channel = SendbirdView.channel(json, me: user) else { throw Self.malformed(operation) }
+    if channel.kind == .open { openChannels.insert(channel.id) }
     operators[channel.id] = Set(
       json.list("operators").compactMap { $0.object.flatMap(SendbirdUser.init)?.id })
     return channel
@@ -66,7 +83,7 @@ extension SendbirdAdapter {
   }
 
   public func channel(_ id: ChannelID) async throws(ChatError) -> Channel {
-    if !entered.contains(id) {
+    if !openChannels.contains(id) {
       do {
         return try channel(try await call("GET", group(id), query: viewQuery(), .fetchChannel), .fetchChannel)
       } catch {
@@ -102,6 +119,7 @@ extension SendbirdAdapter {
       token = json.text("next") ?? ""
       if token.isEmpty || found.count >= query.limit { break }
     }
+    if token.isEmpty, query.kinds?.contains(.open) == true { found += try await enteredChannels(query).items }
     return Page(items: found, next: token.isEmpty ? nil : PageToken(token))
   }
 
@@ -144,8 +162,7 @@ extension SendbirdAdapter {
     body["name"] = changes.name.map { .string($0) }
     body["cover_url"] = changes.coverURL.map { .string($0) }
     body["data"] = changes.customData.map { .string($0.text) }
-    let json = try await call("PUT", place(id), body: body, .updateChannel)
-    return try channel(json, .updateChannel)
+    return try openView(try await call("PUT", at: id, [], body: body, .updateChannel), .updateChannel)
   }
 
   public func setMetadata(_ values: [String: String?], of id: ChannelID) async throws(ChatError) {
@@ -153,20 +170,20 @@ extension SendbirdAdapter {
     let kept = JSONObject(sorted.compactMap { item in item.value.map { (key: item.key, value: JSONValue.string($0)) } })
     if !kept.isEmpty {
       let body: JSONObject = ["metadata": .object(kept), "upsert": true]
-      _ = try await call("PUT", place(id, "metadata"), body: body, .updateChannel)
+      _ = try await call("PUT", at: id, ["metadata"], body: body, .updateChannel)
     }
     for (key, value) in sorted where value == nil {
-      _ = try await call("DELETE", place(id, "metadata", key), .updateChannel)
+      _ = try await call("DELETE", at: id, ["metadata", key], .updateChannel)
     }
   }
 
   public func deleteChannel(_ id: ChannelID) async throws(ChatError) {
-    _ = try await call("DELETE", place(id), .deleteChannel)
+    _ = try await call("DELETE", at: id, [], .deleteChannel)
     entered.remove(id)
   }
 
   public func setFrozen(_ isFrozen: Bool, _ id: ChannelID) async throws(ChatError) {
-    _ = try await call("PUT", place(id, "freeze"), body: ["freeze": .bool(isFrozen)], .freeze)
+    _ = try await call("PUT", at: id, ["freeze"], body: ["freeze": .bool(isFrozen)], .freeze)
   }
 
   public func setHidden(_ isHidden: Bool, _ id: ChannelID) async throws(ChatError) {
@@ -192,6 +209,7 @@ extension SendbirdAdapter {
     do throws(ChatError) {
       _ = try await ask("ENTR", ["channel_url": .string(id.rawValue)], id: newRequestID(), .join)
       entered.insert(id)
+      openChannels.insert(id)
     } catch {
       guard error.vendor?.code == "900090" else { throw error }
       let me = try session(.join).user.rawValue
@@ -227,8 +245,8 @@ extension SendbirdAdapter {
   public func removeMembers(_ users: [UserID], from id: ChannelID) async throws(ChatError) {
     for user in users {
       let body: JSONObject = ["user_id": .string(user.rawValue), "description": "removed", "seconds": "1"]
-      _ = try await call("POST", place(id, "ban"), body: body, .removeMember)
-      _ = try await call("DELETE", place(id, "ban", user.rawValue), .removeMember)
+      _ = try await call("POST", at: id, ["ban"], body: body, .removeMember)
+      _ = try await call("DELETE", at: id, ["ban", user.rawValue], .removeMember)
     }
   }
 
@@ -244,9 +262,8 @@ extension SendbirdAdapter {
       for (name, value) in Self.view.prefix(3) { query.add(name, value) }
       query.add("show_member_is_muted", true)
       query.add("order", "member_nickname_alphabetical")
-      let isOpen = entered.contains(id)
-      let json = try await call("GET", place(id, isOpen ? "participants" : "members"), query: query, .listMembers)
-      found += json.list(isOpen ? "participants" : "members").compactMap { item in
+      let json = try await people(of: id, query)
+      found += (json.list("members") + json.list("participants")).compactMap { item in
         item.object.flatMap(SendbirdMember.init).map(SendbirdMapping.member)
       }
       token = json.text("next") ?? ""
@@ -255,16 +272,26 @@ extension SendbirdAdapter {
     return Page(items: found, next: token.isEmpty ? nil : PageToken(token))
   }
 
+  /// Members of a group, or those who are in an open channel.
+  private func people(of id: ChannelID, _ query: SendbirdQuery) async throws(ChatError) -> JSONObject {
+    if !openChannels.contains(id) {
+      do { return try await call("GET", group(id, "members"), query: query, .listMembers) } catch {
+        guard error.kind == .notFound, await isOpen(id) else { throw error }
+      }
+    }
+    return try await call("GET", open(id, "participants"), query: query, .listMembers)
+  }
+
   // MARK: What members may do
 
   public func setRole(_ role: MemberRole, of user: UserID, in id: ChannelID) async throws(ChatError) {
     switch role {
     case .admin:
-      _ = try await call("POST", place(id, "operators"), body: ["operator_ids": [.string(user.rawValue)]], .setRole)
+      _ = try await call("POST", at: id, ["operators"], body: ["operator_ids": [.string(user.rawValue)]], .setRole)
     case .member:
       var query = SendbirdQuery()
       query.add("operator_ids", list: [user.rawValue])
-      _ = try await call("DELETE", place(id, "operators"), query: query, .setRole)
+      _ = try await call("DELETE", at: id, ["operators"], query: query, .setRole)
     case .owner: throw .unsupported(.memberOwnerRole, operation: .setRole)
     case .unknown:
       throw ChatError(
@@ -278,20 +305,20 @@ extension SendbirdAdapter {
 
   public func mute(_ user: UserID, in id: ChannelID, for duration: Duration?) async throws(ChatError) {
     let body: JSONObject = ["user_id": .string(user.rawValue), "seconds": .int(Self.seconds(duration))]
-    _ = try await call("POST", place(id, "mute"), body: body, .mute)
+    _ = try await call("POST", at: id, ["mute"], body: body, .mute)
   }
 
   public func unmute(_ user: UserID, in id: ChannelID) async throws(ChatError) {
-    _ = try await call("DELETE", place(id, "mute", user.rawValue), .mute)
+    _ = try await call("DELETE", at: id, ["mute", user.rawValue], .mute)
   }
 
   public func ban(_ user: UserID, from id: ChannelID, for duration: Duration?) async throws(ChatError) {
     let body: JSONObject = ["user_id": .string(user.rawValue), "seconds": .string(String(Self.seconds(duration)))]
-    _ = try await call("POST", place(id, "ban"), body: body, .ban)
+    _ = try await call("POST", at: id, ["ban"], body: body, .ban)
   }
 
   public func unban(_ user: UserID, from id: ChannelID) async throws(ChatError) {
-    _ = try await call("DELETE", place(id, "ban", user.rawValue), .ban)
+    _ = try await call("DELETE", at: id, ["ban", user.rawValue], .ban)
   }
 
   // MARK: Marks
@@ -299,6 +326,8 @@ extension SendbirdAdapter {
   /// Sendbird marks up to now. A mark at an older message is held back while newer messages exist: the next mark,
   /// when they have been seen, says it all.
   public func markRead(_ id: ChannelID, upTo position: MessagePosition?) async throws(ChatError) {
+    // Open channels have neither receipts nor unread numbers.
+    if entered.contains(id) { return }
     if let position {
       let newest = try await history(of: id, .newest(1)).messages.last
       if let newest, let last = newest.position, last > position, newest.sender != user { return }

@@ -7,6 +7,9 @@ extension SendbirdAdapter {
   func handleEvent(_ frame: SendbirdFrame, _ mine: UInt64) async {
     guard epoch == mine, let user else { return }
     noteUnread(frame.payload)
+    if frame.payload.text("channel_type") == "open", let url = frame.payload.text("channel_url") {
+      openChannels.insert(ChannelID(url))
+    }
     switch frame.command {
     case "MESG", "FILE", "ADMM", "BRDM": await received(frame, me: user)
     case "MEDI", "FEDI", "AEDI": updated(frame)

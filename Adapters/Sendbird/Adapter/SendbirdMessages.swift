@@ -142,7 +142,7 @@ extension SendbirdAdapter {
 
   public func recall(_ message: Message) async throws(ChatError) -> Message {
     let id = try number(message.id, .recall)
-    _ = try await call("DELETE", place(message.channel, "messages", String(id)), .recall)
+    _ = try await call("DELETE", at: message.channel, ["messages", String(id)], .recall)
     var tombstone = message
     tombstone.content = .recalled(by: user, at: clock.now)
     (tombstone.mentions, tombstone.replyTo, tombstone.customType, tombstone.customData) = (Mentions(), nil, nil, nil)
@@ -184,7 +184,7 @@ extension SendbirdAdapter {
     let number = try number(id, .fetchMessage)
     var query = SendbirdQuery()
     SendbirdHistory.addShape(&query)
-    let json = try await call("GET", place(channel, "messages", String(number)), query: query, .fetchMessage)
+    let json = try await call("GET", at: channel, ["messages", String(number)], query: query, .fetchMessage)
     guard let message = SendbirdView.message(json) else { throw Self.malformed(.fetchMessage) }
     return message
   }
@@ -200,9 +200,8 @@ extension SendbirdAdapter {
   private func page(
     _ channel: ChannelID, _ query: HistoryQuery, thread: Int64?
   ) async throws(ChatError) -> MessagePage {
-    let path = place(channel, "messages")
     let reader = SendbirdHistory(thread: thread) { (query) async throws(ChatError) in
-      try await self.call("GET", path, query: query, .history).list("messages")
+      try await self.call("GET", at: channel, ["messages"], query: query, .history).list("messages")
     }
     let page = try await reader.page(query)
     // A page never runs ahead of the events of what is in it.
@@ -216,7 +215,7 @@ extension SendbirdAdapter {
     var query = SendbirdQuery()
     if let since { query.add("token", since.rawValue) } else { query.add("change_ts", loginTime) }
     SendbirdHistory.addShape(&query)
-    let json = try await call("GET", place(channel, "messages", "changelogs"), query: query, .changelog)
+    let json = try await call("GET", at: channel, ["messages", "changelogs"], query: query, .changelog)
     guard let next = json.text("next") else { throw Self.malformed(.changelog) }
     let hasMore = json.flag("has_more") ?? false
     guard since != nil else {

@@ -65,7 +65,7 @@ extension SendbirdAdapter {
     let socket = self.socket
     dropLink()
     forgetSession()
-    entered = []
+    (entered, openChannels) = ([], [])
     if state != .disconnected(.requested) { move(to: .disconnected(.requested)) }
     await socket?.close(code: 1000, reason: "")
   }
