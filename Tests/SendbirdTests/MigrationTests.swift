@@ -193,19 +193,6 @@ struct SendbirdMigrationTests {
     #expect(destination.losses(of: .user(long)).map(\.treatment) == [.dropped])
   }
 
-  @Test("a rate limit is told with the time to wait")
-  func rateLimit() async throws {
-    let lab = try Lab(settings: ["maxRequestsPerSecond": 2])
-    let source = try lab.entry.makeSource(lab.profile(), lab.adminEnvironment)
-    _ = try await source.users(after: nil)
-    _ = try await source.users(after: nil)
-    await #expect { try await source.users(after: nil) } throws: {
-      ($0 as? ChatError)?.kind == .rateLimited(retryAfter: .seconds(1)) && ($0 as? ChatError)?.vendor?.code == "500910"
-    }
-    await lab.host.advance(by: .seconds(1))
-    _ = try await source.users(after: nil)
-  }
-
   @Test("records that are loaded come out again, and a restored emulator holds the same")
   func records() async throws {
     let lab = try Lab()

@@ -26,7 +26,34 @@ struct SendbirdAdmin: Sendable {
   func call(
     _ method: String, _ path: [String], query: SendbirdQuery = SendbirdQuery(), body: JSONObject? = nil
   ) async throws(ChatError) -> JSONObject {
-    try await rest.call(method, path, query: query, body: body, as: .apiToken(token), operation: operation)
+    try await patiently { () async throws(ChatError) in
+      try await rest.call(method, path, query: query, body: body, as: .apiToken(token), operation: operation)
+    }
+  }
+
+  func upload(_ path: [String], _ form: SendbirdMultipart, boundary: String) async throws(ChatError) -> JSONObject {
+    try await patiently { () async throws(ChatError) in
+      try await rest.upload(path, form, boundary: boundary, as: .apiToken(token), operation: .upload)
+    }
+  }
+
+  /// How often a call that the vendor's rate refused is made again before the caller hears of it.
+  private static let patience = 12
+
+  /// Waits as long as a 429 says, else one second and then twice as long each time. One put of many users is many
+  /// calls: given up at the first refusal, it would never come to its end under a rate that it exceeds.
+  private func patiently(
+    _ work: () async throws(ChatError) -> JSONObject
+  ) async throws(ChatError) -> JSONObject {
+    var pause: Duration = .seconds(1)
+    for _ in 0..<Self.patience {
+      do { return try await work() } catch {
+        guard case .rateLimited(let told) = error.kind else { throw error }
+        do { try await rest.clock.sleep(for: told ?? pause) } catch { throw .cancelled(operation) }
+        pause = min(pause * 2, .seconds(30))
+      }
+    }
+    return try await work()
   }
 
   /// The channel and whether it is an open one.

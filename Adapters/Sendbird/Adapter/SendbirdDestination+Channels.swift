@@ -50,14 +50,17 @@ extension SendbirdDestination {
     _ form: ChannelForm, _ members: [MemberRecord], isFresh: Bool
   ) async throws(ChatError) -> PutOutcome<ChannelID> {
     var present = Set(form.first)
+    var guests: Set<UserID> = []
     if !isFresh {
       present = form.isOpen ? [] : try await admin.allMembers(of: form.url)
       var body = form.body
       for key in ["channel_url", "user_ids", "operator_ids", "operators", "is_super", "invitation_status"] {
         body[key] = nil
       }
-      // What an earlier run noted of guests stays until this one ends.
-      if try await isFinished(form.url, form.isOpen) { body["data"] = nil }
+      // What an earlier run noted of guests stays until one ends.
+      let notes = try await notes(of: form.url).notes
+      body["data"] = notes.importedAt == nil ? .string(form.data(guests: notes.guests)) : nil
+      guests = Set(notes.guests).intersection(present).subtracting(form.people)
       _ = try await admin.call(
         "PUT", [form.isOpen ? "open_channels" : "group_channels", form.url.rawValue], body: body)
     }
@@ -74,14 +77,30 @@ extension SendbirdDestination {
       _ = try await admin.call("PUT", path, body: ["metadata": .object(json), "upsert": true])
     }
     places[form.url] = Place(
-      isOpen: form.isOpen, members: present.union(form.people), isFresh: isFresh,
+      isOpen: form.isOpen, isSuper: form.isSuper, members: present.union(form.people),
+      guests: guests, isFresh: isFresh,
       rewinds: members.contains { ChannelForm.readTime($0) != nil })
     return isFresh ? .written(form.url) : .existed(form.url)
   }
 
-  private func isFinished(_ url: ChannelID, _ isOpen: Bool) async throws(ChatError) -> Bool {
-    let data = try await admin.channel(url).json.text("data") ?? ""
-    return Provenance.unwrap(data).provenance?.kept["importedAt"] != nil
+  /// The channel as the import knows it, from its `data`.
+  private func notes(
+    of url: ChannelID
+  ) async throws(ChatError) -> (record: ChannelRecord, notes: SendbirdChannelNotes) {
+    let json = try await admin.channel(url).json
+    guard let wire = SendbirdChannel(json), let found = try? SendbirdMapping.channelRecord(wire, raw: json) else {
+      throw SendbirdAdapter.malformed(.writeDestination)
+    }
+    return found
+  }
+
+  /// Written down before they come: whoever ends the import, now or after a crash, knows whom to send away.
+  func noteGuests(_ users: [UserID], in url: ChannelID) async throws(ChatError) {
+    var (record, notes) = try await notes(of: url)
+    notes.guests = Set(notes.guests).union(users).sorted()
+    let origin = record.origin ?? Origin(vendor: vendor, id: record.channel.id.rawValue)
+    let data = SendbirdMapping.channelData(record, origin: origin, notes: notes)
+    _ = try await admin.call("PUT", ["group_channels", url.rawValue], body: ["data": .string(data)])
   }
 
   func invite(_ users: [UserID], to channel: ChannelID, _ invited: Set<UserID>) async throws(ChatError) {
@@ -91,6 +110,14 @@ extension SendbirdDestination {
       let waiting = part.filter { invited.contains($0) }
       if !waiting.isEmpty { body["invitation_status"] = ChannelForm.statuses(waiting) }
       _ = try await admin.call("POST", ["group_channels", channel.rawValue, "invite"], body: body)
+    }
+  }
+
+  func remove(_ users: [UserID], from channel: ChannelID) async throws(ChatError) {
+    for start in stride(from: 0, to: users.count, by: SendbirdLimits.inviteBatch) {
+      let part = users[start..<min(users.count, start + SendbirdLimits.inviteBatch)]
+      let body: JSONObject = ["user_ids": .array(part.map { .string($0.rawValue) })]
+      _ = try await admin.call("PUT", ["group_channels", channel.rawValue, "leave"], body: body)
     }
   }
 
@@ -104,7 +131,7 @@ extension SendbirdDestination {
 
   // MARK: The end
 
-  /// Notes in the channel's `data` what differs from the original membership, then mutes, marks and freezes.
+  /// Guests leave, and `data` notes what still differs from the original membership; then marks, mutes, freezes.
   public func finishChannel(
     _ channel: ChannelID, original: ChannelRecord, members: [MemberRecord]
   ) async throws(ChatError) {
@@ -113,7 +140,14 @@ extension SendbirdDestination {
     var notes = SendbirdChannelNotes(members: SendbirdChannelNotes.differing(members))
     if !isOpen {
       let own = Set(members.filter { [.joined, .invited].contains($0.member.state) }.map(\.member.user.id))
-      notes.guests = try await admin.allMembers(of: channel).subtracting(own).sorted()
+      let noted = Set(try await self.notes(of: channel).notes.guests)
+      let guests = try await admin.allMembers(of: channel).intersection(noted).subtracting(own).sorted()
+      try await remove(guests, from: channel)
+      // Comings and goings take the flag away.
+      let wasDistinct = original.channel.isDistinct || original.channel.kind == .direct
+      if !noted.isEmpty, wasDistinct, json.flag("is_distinct") == false {
+        _ = try await admin.call("PUT", path, body: ["is_distinct": true])
+      }
       try await mark(channel, members)
       try await mute(channel, members)
     }
@@ -164,6 +198,7 @@ struct ChannelForm: Sendable {
   /// Those who fit into the first call.
   let first: [UserID]
   let body: JSONObject
+  private let differing: JSONObject
 
   init(_ record: ChannelRecord, _ members: [MemberRecord], superThreshold: Int) {
     self.record = record
@@ -178,12 +213,11 @@ struct ChannelForm: Sendable {
     first = isOpen ? [] : Array(people.prefix(SendbirdLimits.inviteBatch))
     isSuper = !isOpen && people.count > superThreshold
     isDistinct = !isOpen && !isSuper && !people.isEmpty && (record.channel.isDistinct || record.channel.kind == .direct)
-    let origin = record.origin ?? Origin(vendor: SendbirdErrors.vendor, id: record.channel.id.rawValue)
-    let notes = SendbirdChannelNotes(members: SendbirdChannelNotes.differing(members))
+    differing = SendbirdChannelNotes.differing(members)
     var body: JSONObject = [
       "channel_url": .string(url.rawValue),
       "name": .string(Self.cut(record.channel.name ?? "", SendbirdLimits.nameLength)),
-      "data": .string(SendbirdMapping.channelData(record, origin: origin, notes: notes)),
+      "data": .string(Self.data(record, differing, guests: [])),
     ]
     let cover = record.channel.coverURL ?? ""
     body["cover_url"] = .string(cover.unicodeScalars.count <= SendbirdLimits.urlLength ? cover : "")
@@ -197,6 +231,15 @@ struct ChannelForm: Sendable {
       if !waiting.isEmpty { body["invitation_status"] = Self.statuses(waiting) }
     }
     self.body = body
+  }
+
+  /// The text for `data`.
+  func data(guests: [UserID]) -> String { Self.data(record, differing, guests: guests) }
+
+  private static func data(_ record: ChannelRecord, _ differing: JSONObject, guests: [UserID]) -> String {
+    SendbirdMapping.channelData(
+      record, origin: record.origin ?? Origin(vendor: SendbirdErrors.vendor, id: record.channel.id.rawValue),
+      notes: SendbirdChannelNotes(members: differing, guests: guests))
   }
 
   static func statuses(_ users: some Sequence<UserID>) -> JSONValue {

@@ -13,12 +13,14 @@ extension SendbirdDestination {
     if !place.isFresh { try await fill(&outcomes, messages, channel, place, asExisting: true) }
     let open = messages.indices.filter { outcomes[$0] == nil }
     guard !open.isEmpty else { return outcomes.compactMap(\.self) }
-    try await admitSenders(open.compactMap { messages[$0].message.sender }, channel, place)
-    let body: JSONObject = [
-      "messages": .array(open.map { .object(Self.item(messages[$0])) }), "update_read_ts": false,
-      "rewind_read_ts": .bool(place.rewinds),
-    ]
-    _ = try await admin.call("POST", ["migration", channel.rawValue], body: body)
+    for part in parts(open, messages, place) {
+      try await admitSenders(part.compactMap { messages[$0].message.sender }, channel)
+      let body: JSONObject = [
+        "messages": .array(part.map { .object(Self.item(messages[$0])) }), "update_read_ts": false,
+        "rewind_read_ts": .bool(place.rewinds),
+      ]
+      _ = try await admin.call("POST", ["migration", channel.rawValue], body: body)
+    }
     // The answer is empty: the ids are read back, which also proves that the messages are there.
     try await fill(&outcomes, messages, channel, place, asExisting: false)
     return outcomes.map { outcome in
@@ -68,13 +70,50 @@ extension SendbirdDestination {
     return item
   }
 
-  /// A sender must be a member. Who is none becomes one; `finishChannel` notes it.
-  private func admitSenders(_ senders: [UserID], _ channel: ChannelID, _ place: Place) async throws(ChatError) {
+  /// Seats of an ordinary group, or of a super group.
+  private static func seats(_ place: Place) -> Int {
+    place.isSuper ? SendbirdLimits.superGroupMembers : SendbirdLimits.groupMembers
+  }
+
+  /// Runs of messages whose senders find a seat at the same time.
+  private func parts(_ open: [Int], _ messages: [MessageRecord], _ place: Place) -> [[Int]] {
+    guard !place.isOpen else { return [open] }
+    let own = place.members.subtracting(place.guests)
+    let seats = max(1, Self.seats(place) - own.count)
+    var parts: [[Int]] = []
+    var part: [Int] = []
+    var strangers: Set<UserID> = []
+    for index in open {
+      if let sender = messages[index].message.sender, !own.contains(sender), !strangers.contains(sender) {
+        if strangers.count == seats {
+          parts.append(part)
+          (part, strangers) = ([], [])
+        }
+        strangers.insert(sender)
+      }
+      part.append(index)
+    }
+    return parts + [part]
+  }
+
+  /// A sender must be a member. Who is none becomes a guest, and gives his seat to another one when all are taken.
+  private func admitSenders(_ senders: [UserID], _ channel: ChannelID) async throws(ChatError) {
+    let place = try await self.place(channel)
     guard !place.isOpen else { return }
-    let strangers = Set(senders).subtracting(places[channel]?.members ?? place.members).sorted()
+    let wanted = Set(senders)
+    let strangers = wanted.subtracting(place.members).sorted()
     guard !strangers.isEmpty else { return }
+    let missing = place.members.count + strangers.count - Self.seats(place)
+    if missing > 0 {
+      let leaving = Array(place.guests.subtracting(wanted).sorted().prefix(missing))
+      try await remove(leaving, from: channel)
+      places[channel]?.members.subtract(leaving)
+      places[channel]?.guests.subtract(leaving)
+    }
+    try await noteGuests(strangers, in: channel)
     try await invite(strangers, to: channel, [])
     places[channel]?.members.formUnion(strangers)
+    places[channel]?.guests.formUnion(strangers)
   }
 
   /// Finds the messages that are there by their origin, within the span of times of those that are looked for.

@@ -21,7 +21,10 @@ public actor SendbirdDestination: ChatDestination {
 
   struct Place {
     var isOpen: Bool
+    var isSuper: Bool
     var members: Set<UserID>
+    /// Those of `members` whom only this import made members, because a sender must be one. They leave again.
+    var guests: Set<UserID> = []
     /// Made by this run: nothing can be in it but what this run writes.
     var isFresh: Bool
     /// Some members have read marks of their own, so receipts are moved back before history arrives.
@@ -39,7 +42,8 @@ public actor SendbirdDestination: ChatDestination {
   }
 
   private static func threshold(_ option: JSONText?) throws(ChatError) -> Int {
-    guard let option else { return SendbirdLimits.groupMembers }
+    // One seat stays free for senders who are no members.
+    guard let option else { return SendbirdLimits.groupMembers - 1 }
     guard let number = Int(option.text), number >= 0 else {
       throw ChatError(
         .invalidArgument(field: "options.superGroupThreshold"), operation: .configuration, detail: "must be an integer")
@@ -124,9 +128,7 @@ public actor SendbirdDestination: ChatDestination {
     _ attachment: Attachment, bytes: [UInt8], in channel: ChannelID
   ) async throws(ChatError) -> Attachment {
     let form = SendbirdFiles.form(attachment, bytes: bytes, channel: channel)
-    let json = try await admin.rest.upload(
-      ["storage", "file"], form, boundary: SendbirdFiles.boundary(bytes), as: .apiToken(admin.token),
-      operation: .upload)
+    let json = try await admin.upload(["storage", "file"], form, boundary: SendbirdFiles.boundary(bytes))
     guard let url = json.text("url") else { throw SendbirdAdapter.malformed(.upload) }
     var stored = attachment
     stored.url = url
@@ -156,9 +158,10 @@ public actor SendbirdDestination: ChatDestination {
 
   func place(_ channel: ChannelID) async throws(ChatError) -> Place {
     if let place = places[channel] { return place }
-    let isOpen = try await admin.channel(channel).isOpen
+    let (json, isOpen) = try await admin.channel(channel)
     let members = isOpen ? [] : try await admin.allMembers(of: channel)
-    let place = Place(isOpen: isOpen, members: members, isFresh: false, rewinds: false)
+    let place = Place(
+      isOpen: isOpen, isSuper: json.flag("is_super") ?? false, members: members, isFresh: false, rewinds: false)
     // Another call may have learned more meanwhile.
     if let known = places[channel] { return known }
     places[channel] = place

@@ -37,10 +37,6 @@ enum SendbirdLosses {
     if !channel.metadata.isEmpty, !SendbirdMapping.fits(channel.metadata) {
       losses.append(kept("channel.metadata", inData))
     }
-    if channel.kind != .open {
-      losses.append(
-        kept("channel.members.added", "whoever wrote becomes a member; the original membership stands \(inData)"))
-    }
     return losses
   }
 

@@ -101,8 +101,14 @@ struct SendbirdREST: Sendable {
 
   /// The bytes behind an attachment's URL.
   func download(_ url: String, limit: Int64) async throws(ChatError) -> [UInt8] {
+    try await Self.download(url, limit: limit, by: http, timeout: longTimeout)
+  }
+
+  static func download(
+    _ url: String, limit: Int64, by http: any HTTPClient, timeout: Duration
+  ) async throws(ChatError) -> [UInt8] {
     let response: HTTPResponse
-    do { response = try await http.send(HTTPRequest("GET", url, timeout: longTimeout)) } catch {
+    do { response = try await http.send(HTTPRequest("GET", url, timeout: timeout)) } catch {
       throw Self.error(error, .download)
     }
     guard (200..<300).contains(response.status) else {

@@ -12,7 +12,8 @@ public enum SendbirdVendor {
         SendbirdAdapter(profile: profile, environment: environment, transports: transports)
       },
       makeSource: { (profile, environment) throws(ChatError) in
-        try SendbirdSource(profile: profile, environment: environment, transports: transports)
+        if let files = profile.options["exportFiles"] { return try SendbirdExportSource(option: files, transports) }
+        return try SendbirdSource(profile: profile, environment: environment, transports: transports)
       },
       makeDestination: { (profile, environment) throws(ChatError) in
         try SendbirdDestination(profile: profile, environment: environment, transports: transports)

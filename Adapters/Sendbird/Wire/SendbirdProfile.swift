@@ -4,7 +4,10 @@ import UnifiedChat
 public enum SendbirdProfile {
   public static let rules = ProfileRules(
     needsAppID: true,
-    options: ["superGroupThreshold": "members above which an imported channel becomes a super group (default 100)"])
+    options: [
+      "superGroupThreshold": "members above which an imported channel becomes a super group (default 99)",
+      "exportFiles": "paths of files of the vendor's data export, zip or JSON: a source reads them and asks no server",
+    ])
 
   /// Without a trailing slash: REST lives under `/v3` of it.
   public static func apiHost(_ profile: Profile) -> String {
@@ -51,6 +54,8 @@ public enum SendbirdLimits {
   public static let metadataKeyLength = 128
   public static let metadataValueLength = 190
   public static let reactionKeyLength = 192
+  /// Of a mute or a ban.
+  public static let descriptionLength = 250
   /// MiB of one file: what `LOGI` says by default.
   public static let uploadMiB: Int64 = 25
   /// `message_ts` that stands for "the newest": 2^53 - 1.
