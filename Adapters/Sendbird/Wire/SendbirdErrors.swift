@@ -132,6 +132,7 @@ public enum SendbirdErrors {
     800260: Row(.tooLarge(limit: nil, unit: .bytes), "file too large [SDK]"),
     800301: Row(.server, "timer [SDK]"),
     800302: Row(.server, "timer [SDK]"),
+    800310: Row(.server, "timer, where one later client names it so [SDK4]"),
     800400: Row(.conflict, "pending [SDK]"),
     800500: Row(.authentication, "bad session token [SDK]"),
     800501: Row(.authentication, "session renewed, call again [SDK]", retry: .now),
