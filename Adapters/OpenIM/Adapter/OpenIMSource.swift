@@ -321,7 +321,7 @@ public actor OpenIMSource: ChatSource {
   }
 
   /// A member who has the conversation; nil when nobody has, so that there are no messages.
-  private func reader(of channel: ChannelID) async throws(ChatError) -> String? {
+  func reader(of channel: ChannelID) async throws(ChatError) -> String? {
     if let known = readers[channel] { return known }
     var candidates: [String]
     if let group = OpenIMConversationID.groupID(of: channel.rawValue) {
