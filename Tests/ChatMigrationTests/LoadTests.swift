@@ -173,7 +173,7 @@ struct LoadTests {
     SampleChats.fill(harness.source)
     let archive = try await harness.pull()
     let ledger = try SQLiteLedger(at: harness.ledgerPath)
-    try await ledger.bind(archive: "else", vendor: "old", destination: "new")
+    try await ledger.bind(archive: "else", vendor: "old", destination: "new", rules: "")
     await #expect(throws: ChatError.self) {
       _ = try await Loader(archive: archive, destination: harness.destination, ledger: ledger).run()
     }

@@ -17,6 +17,7 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
     var channels: [StoredChannel] = []
     var files: [String: [UInt8]] = [:]
     var nextID = 1
+    var nextChannel = 1
     var calls = 0
     var writes = 0
     /// Asked before each call, and after each commit with `committed == true`.
@@ -25,6 +26,10 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
     var degrade: (@Sendable (inout MessageRecord) -> [Loss])?
     var refuse: (@Sendable (MessageRecord) -> ChatError?)?
     var lossesOfOthers: (@Sendable (Record) -> [Loss])?
+    /// How often what changed: calls that change and remove, messages and profiles that are new or different.
+    var log: [String: Int] = [:]
+    /// Whether what is written can be changed and removed.
+    var isRigid = false
   }
 
   let vendor: VendorName
@@ -133,6 +138,7 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
     let outcomes = state.withLock { state in
       users.map { user -> PutOutcome<UserID> in
         if let index = state.users.firstIndex(where: { $0.user.id == user.user.id }) {
+          if state.users[index] != user { state.log["putUser", default: 0] += 1 }
           state.users[index] = user
           return .existed(user.user.id)
         }
@@ -156,15 +162,17 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
         }
         return stored.record.origin?.id == channel.channel.id.rawValue
       }
-      let id = known.map { state.channels[$0].record.channel.id } ?? ChannelID("c\(state.channels.count + 1)")
+      let id = known.map { state.channels[$0].record.channel.id } ?? ChannelID("c\(state.nextChannel)")
       var record = channel
       record.channel.id = id
       record.origin = channel.origin ?? Origin(vendor: "?", id: channel.channel.id.rawValue)
       let own = members.map { MemberRecord(channel: id, member: $0.member) }
       if let known {
         state.channels[known].members = own
+        state.channels[known].record.channel.name = channel.channel.name
         return .existed(id)
       }
+      state.nextChannel += 1
       state.channels.append(StoredChannel(record: record, members: own))
       return .written(id)
     }
@@ -212,6 +220,7 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
     record.message.position = MessagePosition(sequence: Int64(state.channels[index].messages.count + 1))
     record.raw = nil
     state.channels[index].messages.append(record)
+    state.log["put", default: 0] += 1
     return .written(id)
   }
 
@@ -219,6 +228,65 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
     _ channel: ChannelID, original: ChannelRecord, members: [MemberRecord]
   ) async throws(ChatError) {
     try enter("finishChannel", writes: true)
+  }
+
+  // MARK: Changing
+
+  private func enterChange(_ call: String) throws(ChatError) {
+    try enter(call, writes: true)
+    state.withLock { $0.log[call, default: 0] += 1 }
+    if state.withLock({ $0.isRigid }) { throw .unsupported(.messageEdit, operation: .writeDestination) }
+  }
+
+  func changeMessage(
+    _ message: MessageRecord, id: MessageID, in channel: ChannelID
+  ) async throws(ChatError) -> PutOutcome<MessageID> {
+    try enterChange("changeMessage")
+    let isThere = state.withLock { state in
+      guard let place = state.channels.firstIndex(where: { $0.record.channel.id == channel }),
+        let index = state.channels[place].messages.firstIndex(where: { $0.message.id == id })
+      else { return false }
+      var record = message
+      let old = state.channels[place].messages[index].message
+      record.message.id = id
+      record.message.channel = channel
+      record.message.position = old.position
+      record.raw = nil
+      state.channels[place].messages[index] = record
+      return true
+    }
+    try leave("changeMessage")
+    return isThere ? .written(id) : .refused(ChatError(.notFound, operation: .writeDestination))
+  }
+
+  func removeMessages(_ ids: [MessageID], in channel: ChannelID) async throws(ChatError) {
+    try enterChange("removeMessages")
+    state.withLock { state in
+      guard let place = state.channels.firstIndex(where: { $0.record.channel.id == channel }) else { return }
+      state.channels[place].messages.removeAll { $0.message.id.map(ids.contains) ?? false }
+    }
+    try leave("removeMessages")
+  }
+
+  func removeMembers(_ users: [UserID], from channel: ChannelID) async throws(ChatError) {
+    try enterChange("removeMembers")
+    state.withLock { state in
+      guard let place = state.channels.firstIndex(where: { $0.record.channel.id == channel }) else { return }
+      state.channels[place].members.removeAll { users.contains($0.member.user.id) }
+    }
+    try leave("removeMembers")
+  }
+
+  func removeChannel(_ channel: ChannelID) async throws(ChatError) {
+    try enterChange("removeChannel")
+    state.withLock { state in state.channels.removeAll { $0.record.channel.id == channel } }
+    try leave("removeChannel")
+  }
+
+  func removeUsers(_ users: [UserID]) async throws(ChatError) {
+    try enterChange("removeUsers")
+    state.withLock { state in state.users.removeAll { users.contains($0.user.id) } }
+    try leave("removeUsers")
   }
 
   func existing(
@@ -232,4 +300,13 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
     }
     return SourcePage(items: items, next: page.next)
   }
+}
+
+/// A value behind a lock, for closures that only read it.
+final class MutexBox<Value>: Sendable {
+  private let value: Mutex<Value>
+
+  init(_ value: sending Value) { self.value = Mutex(value) }
+
+  func with<Result>(_ body: (inout sending Value) -> sending Result) -> sending Result { value.withLock(body) }
 }

@@ -58,6 +58,8 @@ struct MigrationHarness {
           var message = message
           message.message.id = "?"
           message.message.channel = "?"
+          // Numbers have holes where something was removed.
+          message.message.position = nil
           lines.append(Record.message(message).json().text())
         }
       }

@@ -20,6 +20,7 @@ extension Archive {
     try database.transaction { () throws(ChatError) in
       for (section, digest) in sections { try setManifest(section, digest) }
       try setManifest("completed_at", "\(time.milliseconds)")
+      try setManifest("rereading", nil)
     }
   }
 

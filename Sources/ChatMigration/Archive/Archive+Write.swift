@@ -17,6 +17,8 @@ struct PageEnd: Sendable {
   var cursor: Cursor?
   var next: Cursor?
   var unreadable: [UnreadableRecord]
+  /// The list ends here because it could not be read on: what was not seen may be there.
+  var isGivenUp = false
 }
 
 extension Archive {
@@ -27,34 +29,38 @@ extension Archive {
     return state ?? ReadingState(cursor: nil, isDone: false)
   }
 
-  /// Everything is to be looked at again from the last page of each list: what a second run does.
-  func reopen() throws(ChatError) {
+  /// Every list is to be read on: what a second run does.
+  /// - Parameter rereading: from the start of each list, so that changes of what is here already are found as well;
+  ///   else new messages are sought only after the last page of each channel.
+  func reopen(rereading: Bool) throws(ChatError) {
     try database.transaction { () throws(ChatError) in
       // New users and channels may come anywhere in their lists, new messages only after the last page.
-      try database.run("DELETE FROM cursors WHERE list <> 'messages' AND done = 1")
+      try database.run("DELETE FROM cursors WHERE list <> 'messages' OR ?", .integer(rereading ? 1 : 0))
       try database.run("UPDATE cursors SET done = 0 WHERE done = 1")
       try database.run("DELETE FROM manifest WHERE key = 'completed_at'")
+      try database.run("DELETE FROM seen")
+      try setManifest("rereading", rereading ? "all" : "lists")
     }
   }
 
   func commit(users: [UserRow], _ end: PageEnd) throws(ChatError) {
     try database.transaction { () throws(ChatError) in
       for row in users { try put(row) }
-      try commit(end, of: .users, channel: 0)
+      try commit(end, of: .users, channel: 0, seen: [])
     }
   }
 
   func commit(channels: [ChannelRow], _ end: PageEnd) throws(ChatError) {
     try database.transaction { () throws(ChatError) in
       for row in channels { try put(row) }
-      try commit(end, of: .channels, channel: 0)
+      try commit(end, of: .channels, channel: 0, seen: channels.map(\.id.rawValue))
     }
   }
 
   func commit(members: [MemberRow], channel: Int64, _ end: PageEnd) throws(ChatError) {
     try database.transaction { () throws(ChatError) in
       for row in members { try put(row, channel: channel) }
-      try commit(end, of: .members, channel: channel)
+      try commit(end, of: .members, channel: channel, seen: members.map(\.user.rawValue))
     }
   }
 
@@ -66,13 +72,19 @@ extension Archive {
     try database.transaction { () throws(ChatError) in
       for file in files { try put(file) }
       let new = try put(messages, channel: channel)
-      try commit(end, of: .messages, channel: channel)
+      try commit(end, of: .messages, channel: channel, seen: messages.map(\.id.rawValue))
       return new
     }
   }
 
-  private func commit(_ end: PageEnd, of list: ArchiveList, channel: Int64) throws(ChatError) {
+  private func commit(
+    _ end: PageEnd, of list: ArchiveList, channel: Int64, seen: [String]
+  ) throws(ChatError) {
     for record in end.unreadable { try put(record) }
+    if let mode = try manifestValue("rereading"), mode == "all" || list != .messages {
+      // What cannot be read any more is there all the same.
+      try sweep(list, channel, seen + end.unreadable.compactMap(\.id), end)
+    }
     try database.run(
       """
       INSERT INTO cursors VALUES (?, ?, ?, ?)
@@ -84,55 +96,90 @@ extension Archive {
   // MARK: Rows; within a transaction
 
   func put(_ row: UserRow) throws(ChatError) {
+    try database.run(
+      "INSERT OR IGNORE INTO users (id, placeholder, record, raw) VALUES (?, ?, ?, ?)", .text(row.id.rawValue),
+      .integer(row.isPlaceholder ? 1 : 0), .text(row.stored.json), .text(row.stored.raw))
+    guard database.changes == 0 else { return }
     // A placeholder never replaces what is known; a record replaces a placeholder.
     try database.run(
-      """
-      INSERT INTO users (id, placeholder, record, raw) VALUES (?, ?, ?, ?)
-      ON CONFLICT (id) DO UPDATE SET placeholder = excluded.placeholder, record = excluded.record, raw = excluded.raw
-      WHERE excluded.placeholder <= placeholder
-      """, .text(row.id.rawValue), .integer(row.isPlaceholder ? 1 : 0), .text(row.stored.json),
-      .text(row.stored.raw))
+      "UPDATE users SET placeholder = ?2, record = ?3 WHERE id = ?1 AND placeholder >= ?2 AND record <> ?3",
+      .text(row.id.rawValue), .integer(row.isPlaceholder ? 1 : 0), .text(row.stored.json))
+    if database.changes > 0 { try note(.users, row.id.rawValue, channel: 0) }
+    try database.run(
+      "UPDATE users SET raw = ?3 WHERE id = ?1 AND placeholder >= ?2 AND raw IS NOT ?3", .text(row.id.rawValue),
+      .integer(row.isPlaceholder ? 1 : 0), .text(row.stored.raw))
   }
 
   func put(_ row: ChannelRow) throws(ChatError) {
     for person in row.people { try putPlaceholder(person) }
     try database.run(
-      """
-      INSERT INTO channels (id, kind, record, raw) VALUES (?, ?, ?, ?)
-      ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, record = excluded.record, raw = excluded.raw
-      """, .text(row.id.rawValue), .text(row.kind), .text(row.stored.json), .text(row.stored.raw))
+      "INSERT OR IGNORE INTO channels (id, kind, record, raw) VALUES (?, ?, ?, ?)", .text(row.id.rawValue),
+      .text(row.kind), .text(row.stored.json), .text(row.stored.raw))
+    guard database.changes == 0 else { return }
+    let ordinal = try database.first("SELECT ordinal FROM channels WHERE id = ?", .text(row.id.rawValue)) { row in
+      row.integer(0)
+    }
+    try database.run(
+      "UPDATE channels SET kind = ?2, record = ?3 WHERE id = ?1 AND record <> ?3", .text(row.id.rawValue),
+      .text(row.kind), .text(row.stored.json))
+    if database.changes > 0, let ordinal { try note(.channels, row.id.rawValue, channel: ordinal) }
+    try database.run(
+      "UPDATE channels SET raw = ?2 WHERE id = ?1 AND raw IS NOT ?2", .text(row.id.rawValue), .text(row.stored.raw))
   }
 
   func put(_ row: MemberRow, channel: Int64) throws(ChatError) {
     try putPlaceholder(row.user)
     try database.run(
-      """
-      INSERT INTO members VALUES (?, ?, ?, ?)
-      ON CONFLICT (channel, user) DO UPDATE SET record = excluded.record, raw = excluded.raw
-      """, .integer(channel), .text(row.user.rawValue), .text(row.stored.json), .text(row.stored.raw))
+      "INSERT OR IGNORE INTO members VALUES (?, ?, ?, ?)", .integer(channel), .text(row.user.rawValue),
+      .text(row.stored.json), .text(row.stored.raw))
+    guard database.changes == 0 else {
+      // Who joins a channel that is complete already changes it.
+      if try manifestValue("rereading") != nil { try note(.members, row.user.rawValue, channel: channel) }
+      return
+    }
+    try database.run(
+      "UPDATE members SET record = ?3 WHERE channel = ?1 AND user = ?2 AND record <> ?3", .integer(channel),
+      .text(row.user.rawValue), .text(row.stored.json))
+    if database.changes > 0 { try note(.members, row.user.rawValue, channel: channel) }
+    try database.run(
+      "UPDATE members SET raw = ?3 WHERE channel = ?1 AND user = ?2 AND raw IS NOT ?3", .integer(channel),
+      .text(row.user.rawValue), .text(row.stored.raw))
   }
 
   /// Returns how many were new.
   func put(_ rows: [MessageRow], channel: Int64) throws(ChatError) -> Int {
-    var next = try database.count(
-      "SELECT coalesce(max(ordinal), 0) FROM messages WHERE channel = ?", .integer(channel))
-    var new = 0
+    let first = try lastOrdinal(of: channel)
+    var next = first
     for person in rows.reduce(into: Set<UserID>(), { $0.formUnion($1.people) }).sorted() { try putPlaceholder(person) }
     for row in rows {
-      let ordinal = try database.first(
-        """
-        INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (channel, id) DO UPDATE SET sender = excluded.sender, created_at = excluded.created_at,
-          kind = excluded.kind, record = excluded.record, raw = excluded.raw
-        RETURNING ordinal
-        """, .integer(channel), .integer(next + 1), .text(row.id.rawValue), .text(row.sender?.rawValue),
-        .integer(row.createdAt.milliseconds), .text(row.kind), .text(row.stored.json), .text(row.stored.raw)
-      ) { row in row.integer(0) }
-      guard ordinal == Int64(next + 1) else { continue }
-      next += 1
-      new += 1
+      try database.run(
+        "INSERT OR IGNORE INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", .integer(channel), .integer(next + 1),
+        .text(row.id.rawValue), .text(row.sender?.rawValue), .integer(row.createdAt.milliseconds), .text(row.kind),
+        .text(row.stored.json), .text(row.stored.raw))
+      if database.changes > 0 { next += 1 } else { try replace(row, channel: channel) }
     }
-    return new
+    return Int(next - first)
+  }
+
+  /// The highest number that a message of the channel has or had.
+  private func lastOrdinal(of channel: Int64) throws(ChatError) -> Int64 {
+    let last = try database.count("SELECT max(ordinal) FROM messages WHERE channel = ?", .integer(channel))
+    let removed = try database.count(
+      "SELECT max(ordinal) FROM changes WHERE channel = ? AND ordinal IS NOT NULL", .integer(channel))
+    return Int64(max(last, removed))
+  }
+
+  private func replace(_ row: MessageRow, channel: Int64) throws(ChatError) {
+    try database.run(
+      """
+      UPDATE messages SET sender = ?3, created_at = ?4, kind = ?5, record = ?6
+      WHERE channel = ?1 AND id = ?2 AND record <> ?6
+      """, .integer(channel), .text(row.id.rawValue), .text(row.sender?.rawValue),
+      .integer(row.createdAt.milliseconds), .text(row.kind), .text(row.stored.json))
+    if database.changes > 0 { try note(.messages, row.id.rawValue, channel: channel) }
+    try database.run(
+      "UPDATE messages SET raw = ?3 WHERE channel = ?1 AND id = ?2 AND raw IS NOT ?3", .integer(channel),
+      .text(row.id.rawValue), .text(row.stored.raw))
   }
 
   private func putPlaceholder(_ user: UserID) throws(ChatError) {

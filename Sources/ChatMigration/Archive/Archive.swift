@@ -76,9 +76,12 @@ public actor Archive {
     try checkHeader(path)
     let mode: Database.Mode = access(path, W_OK) == 0 ? .readWrite : .readOnly
     let database = try Database(path: path, mode: mode, operation: .archive)
-    try check(database, path: path)
+    let version = try check(database, path: path)
     if checks { try checkPages(database, path: path) }
-    if mode == .readWrite { try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL") }
+    if mode == .readWrite {
+      try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
+      if version < formatVersion { try upgrade(database) }
+    }
     return Archive(path: path, database: database)
   }
 
@@ -161,7 +164,8 @@ extension Archive {
     }
   }
 
-  private static func check(_ database: Database, path: String) throws(ChatError) {
+  /// Returns the version of its form.
+  private static func check(_ database: Database, path: String) throws(ChatError) -> Int {
     let application = try database.count("PRAGMA application_id")
     guard application == Int(ArchiveSchema.applicationID) else {
       throw ChatError(.storage(.corrupt), operation: .archive, detail: "\(path): not an archive (other SQLite file)")
@@ -171,6 +175,17 @@ extension Archive {
       throw ChatError(
         .storage(.newerVersion), operation: .archive,
         detail: "\(path): made by a newer program (form \(version), this one reads up to \(Archive.formatVersion))")
+    }
+    return version
+  }
+
+  /// All or nothing, so that a killed upgrade is done again.
+  private static func upgrade(_ database: Database) throws(ChatError) {
+    try database.transaction { () throws(ChatError) in
+      // Another process may have been faster.
+      guard try database.count("PRAGMA user_version") < formatVersion else { return }
+      try database.execute(ArchiveSchema.upgradeFrom1)
+      try database.execute("PRAGMA user_version = \(ArchiveSchema.version)")
     }
   }
 

@@ -1,8 +1,10 @@
+import Foundation
+
 /// The text of `Schemas/archive.sql`; a test compares them. Checked in, since a program must not need its sources.
 enum ArchiveSchema {
   /// "UCAh" in ASCII.
   static let applicationID: Int64 = 1_430_471_016
-  static let version: Int64 = 1
+  static let version: Int64 = 2
 
   static let sql = """
     -- An archive: everything that a source gave, in one SQLite file, with the bytes of attachments beside it in
@@ -12,10 +14,12 @@ enum ArchiveSchema {
     -- `record` is the neutral record (records.schema.json) as canonical JSON without its `raw`; `raw` is what the vendor
     -- sent, byte for byte. Ids are compared by bytes. Times are milliseconds since 1970.
     PRAGMA application_id = 1430471016;  -- "UCAh"
-    PRAGMA user_version = 1;
+    PRAGMA user_version = 2;
 
-    -- What the archive is: `id`, `tool`, `vendor`, `app`, `created_at`, and once complete `completed_at`, `digest.users`,
-    -- `digest.channels`, `digest.files`, `digest.unreadable`, `digest`.
+    -- What the archive is: `id`, `tool`, `vendor`, `app`, `created_at`; once complete `completed_at`, `digest.users`,
+    -- `digest.channels`, `digest.files`, `digest.unreadable`, `digest`; `rereading` during a second reading: `all`, or `lists` when
+    -- of messages only new ones are sought; `order`:
+    -- how often an import put older messages before others, which gives messages new numbers.
     CREATE TABLE manifest (
       key TEXT PRIMARY KEY,
       value TEXT NOT NULL
@@ -97,5 +101,31 @@ enum ArchiveSchema {
       done INTEGER NOT NULL,
       PRIMARY KEY (list, channel)
     ) WITHOUT ROWID;
+
+    -- Version 2 adds what follows.
+
+    -- Items that a later reading found different (edited, recalled, moved read mark, other role) or gone, so that a second
+    -- load writes these and no others. `channel` is 0 for users. Items that were new stand only in their own table.
+    CREATE TABLE changes (
+      number INTEGER PRIMARY KEY,     -- counts up
+      list TEXT NOT NULL,             -- users, channels, members, messages
+      channel INTEGER NOT NULL,
+      id TEXT NOT NULL,
+      removed INTEGER NOT NULL,       -- 1: no longer at the source; its row here is gone, but for channels
+      ordinal INTEGER                 -- that a removed message had, which is not given again
+    );
+    CREATE INDEX changes_by_channel ON changes (channel, number);
+    CREATE INDEX changes_by_ordinal ON changes (channel, ordinal) WHERE ordinal IS NOT NULL;
+
+    -- During a second reading: what has been seen of each list. Empty otherwise.
+    CREATE TABLE seen (
+      list TEXT NOT NULL,
+      channel INTEGER NOT NULL,
+      id TEXT NOT NULL,
+      PRIMARY KEY (list, channel, id)
+    ) WITHOUT ROWID;
     """
+
+  /// What an archive of version 1 lacks.
+  static let upgradeFrom1 = String(sql[(sql.range(of: "CREATE TABLE changes")?.lowerBound ?? sql.endIndex)...])
 }

@@ -71,7 +71,7 @@ extension Extractor {
     for list in [ArchiveList.members, .messages] {
       let state = try await archive.readingState(of: list, channel: channel.ordinal)
       guard !state.isDone else { continue }
-      let end = PageEnd(cursor: state.cursor, next: nil, unreadable: [record])
+      let end = PageEnd(cursor: state.cursor, next: nil, unreadable: [record], isGivenUp: true)
       switch list {
       case .members: try await archive.commit(members: [], channel: channel.ordinal, end)
       default: try await archive.commit(messages: [], files: [], channel: channel.ordinal, end)
@@ -81,6 +81,12 @@ extension Extractor {
 }
 
 extension ChatError {
+  /// Whether this is rather why the work failed: others are cancelled because it did.
+  fileprivate func tellsMore(than other: ChatError) -> Bool {
+    guard other.kind == .cancelled else { return false }
+    return kind != .cancelled || (other.detail.isEmpty && !detail.isEmpty)
+  }
+
   /// Whether the failure says something of one item only, so that the others can go on.
   var isOfOneChannel: Bool {
     switch kind {
@@ -138,7 +144,7 @@ func inParallel<Value: Sendable>(
   for result in results {
     switch result {
     case .success(let value): values.append(value)
-    case .failure(let error): if failure == nil || failure?.kind == .cancelled { failure = error }
+    case .failure(let error): if failure.map({ error.tellsMore(than: $0) }) ?? true { failure = error }
     }
   }
   if let failure { throw failure }

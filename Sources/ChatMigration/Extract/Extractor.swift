@@ -11,17 +11,22 @@ public struct ExtractionOptions: Sendable {
   public var filter: MigrationFilter
   /// Whether an archive that is complete is read on: new users, channels and messages.
   public var refreshes: Bool
+  /// Whether such a second reading begins each list at its start, so that edited, recalled and deleted messages, moved
+  /// read marks and members who left are found too. Costs as much as the first reading.
+  public var rereads: Bool
   public var pace: PaceSettings
 
   public init(
     parallelChannels: Int = 4, includesFiles: Bool = true, maximumFileBytes: Int64? = nil,
-    filter: MigrationFilter = MigrationFilter(), refreshes: Bool = false, pace: PaceSettings = PaceSettings()
+    filter: MigrationFilter = MigrationFilter(), refreshes: Bool = false, rereads: Bool = false,
+    pace: PaceSettings = PaceSettings()
   ) {
     self.parallelChannels = parallelChannels
     self.includesFiles = includesFiles
     self.maximumFileBytes = maximumFileBytes
     self.filter = filter
     self.refreshes = refreshes
+    self.rereads = rereads
     self.pace = pace
   }
 }
@@ -31,6 +36,13 @@ public struct ExtractionSummary: Sendable, Hashable {
   public var digest: String?
   /// Messages that this run added.
   public var newMessages: Int
+  /// Items that it found different from what was here.
+  public var changed = 0
+  /// Messages and members that are no longer at the source, and channels that it no longer lists.
+  public var removed = 0
+
+  /// Whether the source held nothing that was not here.
+  public var isUnchanged: Bool { newMessages + changed + removed == 0 }
 }
 
 /// Reads a source into an archive, page by page, and goes on where it was stopped.
@@ -57,9 +69,13 @@ public struct Extractor: Sendable {
   /// Reads what is not yet read. Cancelling stops it after the page that is on its way; a later call goes on.
   /// - Throws: what the source throws and no later try mends; `.storage` of the archive.
   public func run() async throws(ChatError) -> ExtractionSummary {
+    // Two readings of one archive would write each other's pages.
+    let lock = try ProcessLock(archive.path + ".lock", operation: .archive)
+    defer { lock.release(removesFile: true) }
+    let before = try await archive.lastChange()
     if try await archive.isComplete() {
-      guard options.refreshes else { return try await summary(new: 0) }
-      try await archive.reopen()
+      guard options.refreshes || options.rereads else { return try await summary(new: 0, since: before) }
+      try await archive.reopen(rereading: options.rereads)
     }
     archive.files.removeUnfinished()
     let expected = try await pacer.perform(.readSource) { () throws(ChatError) in try await source.check() }
@@ -70,11 +86,14 @@ public struct Extractor: Sendable {
     try await archive.complete(at: clock.now)
     progress.add(1)
     progress.end()
-    return try await summary(new: new)
+    return try await summary(new: new, since: before)
   }
 
-  private func summary(new: Int) async throws(ChatError) -> ExtractionSummary {
-    ExtractionSummary(counts: try await archive.counts(), digest: try await archive.digest(), newMessages: new)
+  private func summary(new: Int, since change: Int64) async throws(ChatError) -> ExtractionSummary {
+    let (changed, removed) = try await archive.changeCounts(after: change)
+    return ExtractionSummary(
+      counts: try await archive.counts(), digest: try await archive.digest(), newMessages: new, changed: changed,
+      removed: removed)
   }
 
   private func readUsers(_ expected: Int?) async throws(ChatError) {

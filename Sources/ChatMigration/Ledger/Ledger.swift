@@ -5,8 +5,19 @@ import UnifiedChat
 /// The unit of work is a channel, leased by one worker; within it a watermark, which moves only after the destination
 /// has confirmed. Each `commit` is all or nothing. Other stores than SQLite may keep it, for many workers at once.
 public protocol Ledger: Sendable {
-  /// - Throws: `.conflict` if the ledger belongs to another archive or destination.
-  func bind(archive: String, vendor: VendorName, destination: VendorName) async throws(ChatError)
+  /// - Parameter rules: what decides which items are written and how (filter, mapping); "" for none.
+  /// - Throws: `.conflict` if the ledger belongs to another archive or destination, or was begun by other rules.
+  func bind(
+    archive: String, vendor: VendorName, destination: VendorName, rules: String
+  ) async throws(ChatError)
+  /// A note of the run itself, by name; nil removes it.
+  func note(_ name: String) async throws(ChatError) -> String?
+  func setNote(_ name: String, _ value: String?) async throws(ChatError)
+
+  /// Whether this process may do `stage`, which one at a time may; true if it has it already. A claim ends with its
+  /// process.
+  func claim(_ stage: String) async throws(ChatError) -> Bool
+  func abandon(_ stage: String) async throws(ChatError)
 
   // MARK: Users
 
@@ -20,24 +31,30 @@ public protocol Ledger: Sendable {
   /// Another id than the assigned one, as the destination gave it.
   /// - Throws: `.conflict` if another user has it.
   func reassign(_ user: UserID, to destination: UserID) async throws(ChatError)
-  func commit(usersUpTo ordinal: Int64, _ tally: LoadTally) async throws(ChatError)
+  /// - Parameter created: original ids of those whose accounts this run made.
+  func commit(usersUpTo ordinal: Int64, created: [UserID], _ tally: LoadTally) async throws(ChatError)
   func original(ofUser destination: UserID) async throws(ChatError) -> UserID?
 
   // MARK: Channels
 
-  /// Makes a unit of each channel that has none, and opens finished ones that have grown.
+  /// Makes a unit of each channel that has none, and opens finished ones that have grown or changed.
   func register(_ channels: [ChannelExtent]) async throws(ChatError)
-  /// A channel with work to do that nobody else has leased; nil when there is none.
+  /// A channel with work to do that nobody else has leased; nil when there is none. A lease ends with its process.
   func lease(by owner: String) async throws(ChatError) -> ChannelUnit?
   func release(_ channel: Int64) async throws(ChatError)
   func unit(_ channel: Int64) async throws(ChatError) -> ChannelUnit?
+  /// The channel is about to be made: should it be there next time, this run made it.
+  func intend(_ channel: Int64) async throws(ChatError)
   /// The channel is there as `destination`.
+  /// - Parameter isOwn: whether this run made it.
   /// - Throws: `.conflict` if another channel is.
   func commit(
-    _ channel: Int64, createdAs destination: ChannelID, asGroup: Bool, _ tally: LoadTally
+    _ channel: Int64, createdAs destination: ChannelID, asGroup: Bool, isOwn: Bool, _ tally: LoadTally
   ) async throws(ChatError)
-  /// The channel does not cross, and why stands in `tally`.
-  func commit(_ channel: Int64, endedAs state: ChannelUnit.State, _ tally: LoadTally) async throws(ChatError)
+  /// The work on the channel is over: written up to `change`, or, as `tally` says, not to be written.
+  func commit(
+    _ channel: Int64, endedAs state: ChannelUnit.State, change: Int64, _ tally: LoadTally
+  ) async throws(ChatError)
   func original(ofChannel destination: ChannelID) async throws(ChatError) -> Int64?
 
   // MARK: Messages
@@ -46,11 +63,37 @@ public protocol Ledger: Sendable {
   func destinations(of messages: [MessageID], in channel: Int64) async throws(ChatError) -> [MessageID: MessageID]
   func originals(of messages: [MessageID], in channel: Int64) async throws(ChatError) -> [MessageID: MessageID]
   /// Found at the destination, without moving the watermark.
-  func commit(found: [MessageID: MessageID], in channel: Int64) async throws(ChatError)
+  func commit(found: [MessageID: MessageID], in channel: Int64, areOwn: Bool) async throws(ChatError)
   /// All up to `ordinal` is confirmed.
+  /// - Parameter own: originals of those that this run wrote.
   func commit(
-    _ channel: Int64, upTo ordinal: Int64, ids: [MessageID: MessageID], _ tally: LoadTally
+    _ channel: Int64, upTo ordinal: Int64, ids: [MessageID: MessageID], own: Set<MessageID>, _ tally: LoadTally
   ) async throws(ChatError)
+
+  // MARK: Changes
+
+  /// All changes up to `number` are confirmed; `channel` 0 for those of users.
+  /// - Parameters:
+  ///   - gone: messages that are no longer at the destination.
+  ///   - late: what the destination could not change.
+  func commit(
+    _ channel: Int64, changesUpTo number: Int64, gone: [MessageID], late: [LateLoss], _ tally: LoadTally
+  ) async throws(ChatError)
+  /// What the destination could not change of an item since it was written; `kind` as of an exception.
+  func lateLosses(of kind: String, _ id: String, in channel: Int64) async throws(ChatError) -> [Loss]
+
+  // MARK: Taking back
+
+  /// What this run made and has not taken back, at most `limit` items, in the order of their channels.
+  func ownChannels(limit: Int) async throws(ChatError) -> [OwnChannel]
+  func ownMessages(in channel: Int64, limit: Int) async throws(ChatError) -> [MessageID: MessageID]
+  func ownUsers(limit: Int) async throws(ChatError) -> [UserID: UserID]
+  /// The channel, or what this run wrote into it, is no longer there.
+  func forget(channel: Int64) async throws(ChatError)
+  func forget(messages: [MessageID], in channel: Int64) async throws(ChatError)
+  func forget(users: [UserID]) async throws(ChatError)
+  /// Nothing is left of the run; a new one begins from the start.
+  func reset() async throws(ChatError)
 
   // MARK: Accounts
 
@@ -62,15 +105,50 @@ public protocol Ledger: Sendable {
   func counts() async throws(ChatError) -> LoadCounts
 }
 
+/// A channel with something of this run's in it.
+public struct OwnChannel: Sendable, Hashable {
+  /// The archive's number.
+  public var channel: Int64
+  public var destination: ChannelID
+  /// Made by this run; else only messages in it are.
+  public var isOwn: Bool
+
+  public init(channel: Int64, destination: ChannelID, isOwn: Bool) {
+    self.channel = channel
+    self.destination = destination
+    self.isOwn = isOwn
+  }
+}
+
+/// What the destination could not change of one item after it was written.
+public struct LateLoss: Sendable, Hashable {
+  /// The kind of a message that a run removed again; `id` is then the destination's, since a vendor may keep a tombstone.
+  public static let removed = "removed"
+
+  /// `member`, `message` or `removed`.
+  public var kind: String
+  public var id: String
+  public var loss: Loss
+
+  public init(kind: String, id: String, loss: Loss) {
+    self.kind = kind
+    self.id = id
+    self.loss = loss
+  }
+}
+
 /// How far a channel of the archive reaches.
 public struct ChannelExtent: Sendable, Hashable {
   public var channel: Int64
   /// The number of its last message; 0 if it has none.
   public var lastMessage: Int64
+  /// The number of its last change; 0 if it has none.
+  public var lastChange: Int64
 
-  public init(channel: Int64, lastMessage: Int64) {
+  public init(channel: Int64, lastMessage: Int64, lastChange: Int64 = 0) {
     self.channel = channel
     self.lastMessage = lastMessage
+    self.lastChange = lastChange
   }
 }
 
@@ -86,13 +164,22 @@ public struct ChannelUnit: Sendable, Hashable {
   public var isGroup: Bool
   /// The number of the last message that the destination has confirmed, refused ones included.
   public var watermark: Int64
+  /// The number of the last change that the destination has confirmed.
+  public var change: Int64
+  /// An earlier run was about to make the channel.
+  public var isIntended: Bool
 
-  public init(channel: Int64, state: State, destination: ChannelID?, isGroup: Bool, watermark: Int64) {
+  public init(
+    channel: Int64, state: State, destination: ChannelID?, isGroup: Bool, watermark: Int64, change: Int64 = 0,
+    isIntended: Bool = false
+  ) {
     self.channel = channel
     self.state = state
     self.destination = destination
     self.isGroup = isGroup
     self.watermark = watermark
+    self.change = change
+    self.isIntended = isIntended
   }
 }
 
@@ -143,6 +230,8 @@ public struct LoadCounts: Sendable, Hashable {
   public var messages = 0
   public var refused = 0
   public var skipped = 0
+  /// Items that changed after they were written and could not be changed at the destination.
+  public var late = 0
 
   public init() {}
 }
@@ -166,6 +255,12 @@ public struct LoadTally: Sendable, Hashable {
   }
 
   public mutating func add(_ exception: LoadException) { exceptions.append(exception) }
+
+  /// An item that is not written, with the loss that says why.
+  mutating func skip(_ loss: Loss, kind: String, id: String, channel: Int64) {
+    add(loss, of: id)
+    add(LoadException(kind: kind, outcome: .skipped, channel: channel, id: id, reason: loss.explanation))
+  }
 
   public mutating func merge(_ other: LoadTally) {
     for counted in other.losses.values {

@@ -1,46 +1,63 @@
 import Foundation
 import UnifiedChat
 
-/// A ledger in one SQLite file, for one process at a time.
+/// A ledger in one SQLite file.
 ///
-/// A lock that ends with the process keeps a second run out; leases of a run that was killed are void.
+/// One run has it for itself, or several processes share its work: a lock that ends with the process tells them apart,
+/// and leases of a process that ended, however it ended, are void.
 public actor SQLiteLedger: Ledger {
   public nonisolated let path: String
   let database: Database
+  let owners: LeaseOwners
   private let lock: ProcessLock
+  private let isShared: Bool
 
   static let applicationID: Int64 = 1_430_473_842  // "UCLr"
-  static let version: Int64 = 1
+  static let version: Int64 = 2
 
+  /// - Parameter isShared: whether other processes may work on the ledger at the same time, if they say so too.
   /// - Throws: `.storage(.busy)` while another run uses it; `.storage` for what is no ledger.
-  public init(at path: String) throws(ChatError) {
-    lock = try ProcessLock(path + ".lock")
+  public init(at path: String, isShared: Bool = false) throws(ChatError) {
+    lock = try ProcessLock(path + ".lock", isShared: isShared)
     self.path = path
-    if !PrivateFile.exists(path) { try PrivateFile.create(path, operation: .writeDestination) }
+    self.isShared = isShared
+    if !PrivateFile.exists(path) {
+      do throws(ChatError) { try PrivateFile.create(path, operation: .writeDestination) } catch {
+        // Another process was faster.
+        guard isShared, error.kind == .conflict else { throw error }
+      }
+    }
     let database = try Database(path: path, mode: .readWrite, operation: .writeDestination)
-    try Self.prepare(database, path: path)
+    try Self.prepare(database, path: path, isShared: isShared)
+    owners = try LeaseOwners(path)
     self.database = database
   }
 
-  private static func prepare(_ database: Database, path: String) throws(ChatError) {
-    if try database.count("SELECT count(*) FROM sqlite_master") == 0 {
-      try database.transaction { () throws(ChatError) in try database.execute(schema) }
-    }
-    guard try database.count("PRAGMA application_id") == Int(applicationID),
-      try database.count("PRAGMA user_version") <= Int(version)
-    else {
-      throw ChatError(
-        .storage(.corrupt), operation: .writeDestination,
-        detail: "\(path): not a ledger of this program; name another path")
+  private static func prepare(_ database: Database, path: String, isShared: Bool) throws(ChatError) {
+    try database.transaction { () throws(ChatError) in
+      if try database.count("SELECT count(*) FROM sqlite_master") == 0 { try database.execute(schema) }
+      guard try database.count("PRAGMA application_id") == Int(applicationID),
+        try database.count("PRAGMA user_version") <= Int(version)
+      else {
+        throw ChatError(
+          .storage(.corrupt), operation: .writeDestination,
+          detail: "\(path): not a ledger of this program; name another path")
+      }
+      if try database.count("PRAGMA user_version") < Int(version) { try database.execute(upgradeFrom1) }
     }
     try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
-    try database.run("UPDATE channels SET owner = NULL")
+    if !isShared { try database.run("UPDATE channels SET owner = NULL") }
   }
 
   /// Brings everything into the one file. Later calls throw.
   public func close() throws(ChatError) {
-    try database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    try database.execute("PRAGMA journal_mode = DELETE")
+    owners.end()
+    do throws(ChatError) {
+      try database.execute("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)")
+      try database.execute("PRAGMA journal_mode = DELETE")
+    } catch where isShared && error.kind == .storage(.busy) {
+      // Another process has it open, and does this when it closes.
+    }
     database.close()
     lock.release()
   }
@@ -49,19 +66,27 @@ public actor SQLiteLedger: Ledger {
     PRAGMA application_id = \(applicationID);
     PRAGMA user_version = \(version);
     CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-    CREATE TABLE users (original TEXT PRIMARY KEY, destination TEXT NOT NULL UNIQUE) WITHOUT ROWID;
+    CREATE TABLE users (
+      original TEXT PRIMARY KEY,
+      destination TEXT NOT NULL UNIQUE,
+      own INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
     CREATE TABLE channels (
       channel INTEGER PRIMARY KEY,
       state TEXT NOT NULL,
       destination TEXT UNIQUE,
       is_group INTEGER NOT NULL DEFAULT 0,
       watermark INTEGER NOT NULL DEFAULT 0,
-      owner TEXT
+      owner TEXT,
+      change INTEGER NOT NULL DEFAULT 0,
+      intended INTEGER NOT NULL DEFAULT 0,
+      own INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE messages (
       channel INTEGER NOT NULL,
       original TEXT NOT NULL,
       destination TEXT NOT NULL,
+      own INTEGER NOT NULL DEFAULT 0,
       PRIMARY KEY (channel, original)
     ) WITHOUT ROWID;
     CREATE INDEX messages_by_destination ON messages (channel, destination);
@@ -83,34 +108,73 @@ public actor SQLiteLedger: Ledger {
       reason TEXT NOT NULL,
       UNIQUE (kind, channel, id)
     );
+    \(lateSchema)
+    """
+
+  private static let lateSchema = """
+    CREATE TABLE late (
+      kind TEXT NOT NULL,
+      channel INTEGER NOT NULL,
+      id TEXT NOT NULL,
+      field TEXT NOT NULL,
+      treatment TEXT NOT NULL,
+      explanation TEXT NOT NULL,
+      PRIMARY KEY (kind, channel, id, field)
+    ) WITHOUT ROWID;
+    """
+
+  /// What the first version wrote is not known to be its own, so that nothing of it is ever taken back.
+  private static let upgradeFrom1 = """
+    ALTER TABLE users ADD COLUMN own INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE channels ADD COLUMN change INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE channels ADD COLUMN intended INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE channels ADD COLUMN own INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE messages ADD COLUMN own INTEGER NOT NULL DEFAULT 0;
+    \(lateSchema)
+    PRAGMA user_version = \(version);
     """
 
   // MARK: Run
 
-  public func bind(archive: String, vendor: VendorName, destination: VendorName) throws(ChatError) {
+  public func bind(
+    archive: String, vendor: VendorName, destination: VendorName, rules: String
+  ) throws(ChatError) {
     for (key, value) in [
-      ("archive", archive), ("vendor", vendor.rawValue), ("destination", destination.rawValue),
+      ("archive", archive), ("vendor", vendor.rawValue), ("destination", destination.rawValue), ("rules", rules),
     ] {
       try database.run("INSERT OR IGNORE INTO run VALUES (?, ?)", .text(key), .text(value))
-      guard try runValue(key)?.utf8.elementsEqual(value.utf8) == true else {
+      guard try note(key)?.utf8.elementsEqual(value.utf8) == true else {
         throw ChatError(
           .conflict, operation: .writeDestination,
-          detail: "\(path) belongs to \(key) \(try runValue(key) ?? ""), not \(value); name another ledger")
+          detail: key == "rules"
+            ? "\(path) was begun with another filter or mapping; repeat that one, or name another ledger"
+            : "\(path) belongs to \(key) \(try note(key) ?? ""), not \(value); name another ledger")
       }
     }
   }
 
-  func runValue(_ key: String) throws(ChatError) -> String? {
-    try database.first("SELECT value FROM run WHERE key = ?", .text(key)) { row in row.text(0) }
+  public func note(_ name: String) throws(ChatError) -> String? {
+    try database.first("SELECT value FROM run WHERE key = ?", .text(name)) { row in row.text(0) }
   }
 
-  private func setRun(_ key: String, _ value: String) throws(ChatError) {
-    try database.run("INSERT OR REPLACE INTO run VALUES (?, ?)", .text(key), .text(value))
+  public func setNote(_ name: String, _ value: String?) throws(ChatError) {
+    guard let value else { return try database.run("DELETE FROM run WHERE key = ?", .text(name)) }
+    try database.run("INSERT OR REPLACE INTO run VALUES (?, ?)", .text(name), .text(value))
   }
+
+  public func claim(_ stage: String) throws(ChatError) -> Bool {
+    try database.transaction { () throws(ChatError) in
+      if let owner = try note("stage.\(stage)"), owner != owners.own, !owners.isGone(owner) { return false }
+      try setNote("stage.\(stage)", owners.own)
+      return true
+    }
+  }
+
+  public func abandon(_ stage: String) throws(ChatError) { try setNote("stage.\(stage)", nil) }
 
   // MARK: Users
 
-  public func userWatermark() throws(ChatError) -> Int64 { Int64(try runValue("users") ?? "") ?? 0 }
+  public func userWatermark() throws(ChatError) -> Int64 { Int64(try note("users") ?? "") ?? 0 }
 
   public func destinations(of users: [UserID]) throws(ChatError) -> [UserID: UserID] {
     var found: [UserID: UserID] = [:]
@@ -128,8 +192,11 @@ public actor SQLiteLedger: Ledger {
     if let known = try destination(of: user) { return known }
     for candidate in candidates {
       try database.run(
-        "INSERT OR IGNORE INTO users VALUES (?, ?)", .text(user.rawValue), .text(candidate.rawValue))
+        "INSERT OR IGNORE INTO users (original, destination) VALUES (?, ?)", .text(user.rawValue),
+        .text(candidate.rawValue))
       if database.changes == 1 { return candidate }
+      // Another process may have been faster with the same user.
+      if let known = try destination(of: user) { return known }
     }
     throw ChatError(
       .conflict, operation: .writeDestination, detail: "every id tried for user \(user) belongs to another user")
@@ -141,14 +208,17 @@ public actor SQLiteLedger: Ledger {
         .conflict, operation: .writeDestination, detail: "users \(owner) and \(user) would both be \(destination)")
     }
     try database.run(
-      "INSERT INTO users VALUES (?1, ?2) ON CONFLICT (original) DO UPDATE SET destination = ?2",
+      "INSERT INTO users (original, destination) VALUES (?1, ?2) ON CONFLICT (original) DO UPDATE SET destination = ?2",
       .text(user.rawValue), .text(destination.rawValue))
   }
 
-  public func commit(usersUpTo ordinal: Int64, _ tally: LoadTally) throws(ChatError) {
+  public func commit(usersUpTo ordinal: Int64, created: [UserID], _ tally: LoadTally) throws(ChatError) {
     try database.transaction { () throws(ChatError) in
-      try setRun("users", "\(ordinal)")
-      try setRun("crossed.users", "\((Int(try runValue("crossed.users") ?? "") ?? 0) + tally.crossed)")
+      // Two processes may have done the same page.
+      guard try userWatermark() < ordinal else { return }
+      try setNote("users", "\(ordinal)")
+      try setNote("crossed.users", "\((Int(try note("crossed.users") ?? "") ?? 0) + tally.crossed)")
+      for user in created { try database.run("UPDATE users SET own = 1 WHERE original = ?", .text(user.rawValue)) }
       try put(tally)
     }
   }
@@ -158,23 +228,4 @@ public actor SQLiteLedger: Ledger {
       UserID(row.text(0))
     }
   }
-}
-
-/// A lock on a file that the system releases when the process ends, however it ends.
-final class ProcessLock: Sendable {
-  private let descriptor: Int32
-
-  init(_ path: String) throws(ChatError) {
-    descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else { throw PrivateFile.failure(errno, path, .writeDestination) }
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      close(descriptor)
-      throw ChatError(
-        .storage(.busy), operation: .writeDestination, detail: "\(path): another run is at work; wait for its end")
-    }
-  }
-
-  deinit { close(descriptor) }
-
-  func release() { flock(descriptor, LOCK_UN) }
 }

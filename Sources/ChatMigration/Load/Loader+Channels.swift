@@ -37,19 +37,27 @@ extension Loader {
       throw ChatError(
         .storage(.corrupt), operation: .writeDestination, detail: "the ledger knows a channel that the archive lacks")
     }
+    guard form.rules.filter.admits(archived.id) else {
+      try await end(unit, .skipped, archived.id.rawValue, Loss.filteredChannel.explanation, .filteredChannel)
+      return 0
+    }
+    if unit.state == .pending { try await budget.reserveChannel() }
+    let lastChange = try await archive.lastChange(of: unit.channel)
     let original = try archived.stored.channel()
-    let members = try await members(of: unit.channel)
+    let members = try await members(of: unit.channel).filter { form.rules.filter.admits($0.member.user.id) }
     guard let place = try await create(unit, original, members, asGroup: asGroup, form) else { return 0 }
     var work = ChannelWork(
-      channel: unit.channel, original: archived.id, destination: place.id, watermark: unit.watermark, form: form)
+      channel: unit.channel, original: archived.id, destination: place.id, watermark: unit.watermark,
+      isBegun: unit.isIntended, form: form)
     // Somebody has been here: this run's predecessor, or one whose ledger is lost.
-    if place.mayHoldMessages { try await look(&work) }
+    if place.mayHoldMessages { try await look(&work, areOwn: unit.isIntended) }
+    if unit.change < lastChange { try await applyChanges(&work, after: unit.change) }
     while try await loadBatch(&work) {}
     let record = place.record
     try await pacer.perform(.writeDestination) { [members = place.members] () throws(ChatError) in
       try await destination.finishChannel(place.id, original: record, members: members)
     }
-    try await ledger.commit(unit.channel, endedAs: .finished, LoadTally())
+    try await ledger.commit(unit.channel, endedAs: .finished, change: lastChange, LoadTally())
     return work.written
   }
 
@@ -78,6 +86,7 @@ extension Loader {
     let users = try await directory.destinations(of: Set(people + members.map(\.member.user.id)))
     let record = form.channel(original, asGroup: asGroup, users: users)
     let own = members.map { form.member($0, users: users) }
+    if !unit.isIntended { try await ledger.intend(unit.channel) }
     let outcome = try await write([record]) { records throws(ChatError) in
       var outcomes: [PutOutcome<ChannelID>] = []
       for record in records { outcomes.append(try await destination.putChannel(record, members: own)) }
@@ -86,9 +95,14 @@ extension Loader {
     let id = original.channel.id.rawValue
     switch outcome {
     case .written(let given)?, .existed(let given)?:
-      let tally = tally(of: record, own, id: id, asGroup: asGroup)
+      var tally = tally(of: record, own, id: id, asGroup: asGroup)
+      for member in members where form.rules.roles[member.member.role.recordName] != nil {
+        tally.add(.mappedRole, of: "\(id)/\(member.member.user.id)")
+      }
+      var isOwn = unit.isIntended
+      if case .written? = outcome { isOwn = true }
       do throws(ChatError) {
-        try await ledger.commit(unit.channel, createdAs: given, asGroup: asGroup, tally)
+        try await ledger.commit(unit.channel, createdAs: given, asGroup: asGroup, isOwn: isOwn, tally)
       } catch where error.kind == .conflict && original.channel.kind == .direct && !asGroup {
         // The destination has one such channel a pair, and it belongs to another of the archive.
         return try await create(unit, original, members, asGroup: true, form)
@@ -127,19 +141,21 @@ extension Loader {
       LoadException(
         kind: "channel", outcome: state == .skipped ? .skipped : .refused, channel: unit.channel, id: id,
         reason: reason))
-    try await ledger.commit(unit.channel, endedAs: state, tally)
+    try await ledger.commit(unit.channel, endedAs: state, change: 0, tally)
     progress.add(try await archive.messageCount(of: unit.channel))
   }
 }
 
 extension Archive {
-  /// Channels by number, with the number of their last message.
+  /// Channels by number, with the numbers of their last message and last change.
   func extents(after channel: Int64, limit: Int) throws(ChatError) -> [ChannelExtent] {
-    try database.rows(
+    let hasChanges = try hasChanges
+    return try database.rows(
       """
-      SELECT ordinal, (SELECT coalesce(max(m.ordinal), 0) FROM messages m WHERE m.channel = c.ordinal)
+      SELECT ordinal, (SELECT coalesce(max(m.ordinal), 0) FROM messages m WHERE m.channel = c.ordinal),
+        \(hasChanges ? "(SELECT coalesce(max(n.number), 0) FROM changes n WHERE n.channel = c.ordinal)" : "0")
       FROM channels c WHERE ordinal > ? ORDER BY ordinal LIMIT ?
       """, .integer(channel), .integer(limit)
-    ) { row in ChannelExtent(channel: row.integer(0), lastMessage: row.integer(1)) }
+    ) { row in ChannelExtent(channel: row.integer(0), lastMessage: row.integer(1), lastChange: row.integer(2)) }
   }
 }

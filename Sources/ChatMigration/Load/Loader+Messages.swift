@@ -6,6 +6,8 @@ struct ChannelWork: Sendable {
   let original: ChannelID
   let destination: ChannelID
   var watermark: Int64
+  /// A run with this ledger has been at the channel before, so that what is there may be its own.
+  let isBegun: Bool
   let form: DestinationForm
   /// Where the last look at the destination ended.
   var lookedUpTo: Cursor?
@@ -16,6 +18,8 @@ struct ChannelWork: Sendable {
 private struct Batch {
   var records: [MessageRecord]
   var outcomes: [MessageID: PutOutcome<MessageID>] = [:]
+  /// Originals of those that this run wrote.
+  var own: Set<MessageID> = []
   var tally = LoadTally()
 
   var open: [MessageRecord] { records.filter { $0.message.id.map { outcomes[$0] == nil } ?? false } }
@@ -25,21 +29,33 @@ extension Loader {
   /// Writes the next messages and moves the watermark. False at the end of the channel.
   func loadBatch(_ work: inout ChannelWork) async throws(ChatError) -> Bool {
     if Task.isCancelled { throw .cancelled(.writeDestination) }
-    let page = try await archive.messages(
+    var page = try await archive.messages(
       in: work.channel, after: work.watermark, limit: max(1, destination.limits.batch))
-    guard let last = page.last else { return false }
+    guard !page.isEmpty else { return false }
+    let granted = try await budget.reserve(messages: page.count)
+    page = Array(page.prefix(granted))
     let originals = try page.map { stored throws(ChatError) in try stored.stored.message() }
     let users = try await directory.destinations(of: Set(originals.flatMap(\.message.namedUsers)))
     var batch = Batch(records: originals.map { work.form.message($0, users: users) })
     for (id, found) in try await ledger.destinations(of: page.map(\.id), in: work.channel) {
       batch.outcomes[id] = .existed(found)
     }
-    try await putAttachments(of: &batch, work)
+    for original in originals {
+      guard let id = original.message.id, batch.outcomes[id] == nil else { continue }
+      if !work.form.rules.filter.admits(original.message) { batch.outcomes[id] = .skipped(.filtered) }
+      if work.form.rules.rewritesMentions, work.form.rewrites(original.message, users: users) {
+        batch.tally.add(.rewrittenMention, of: id.rawValue)
+      }
+    }
+    for index in batch.records.indices where batch.records[index].message.id.map({ batch.outcomes[$0] == nil }) ?? false {
+      batch.records[index] = try await placingAttachments(of: batch.records[index], work, &batch.tally)
+    }
     try await write(&batch, &work)
     account(&batch, work)
     let ids = batch.outcomes.compactMapValues(\.id)
-    try await ledger.commit(work.channel, upTo: last.ordinal, ids: ids, batch.tally)
-    work.watermark = last.ordinal
+    let last = page.last?.ordinal ?? work.watermark
+    try await ledger.commit(work.channel, upTo: last, ids: ids, own: batch.own, batch.tally)
+    work.watermark = last
     progress.add(page.count)
     return true
   }
@@ -56,10 +72,7 @@ extension Loader {
           LoadException(
             kind: "message", outcome: .refused, channel: work.channel, id: id.rawValue, reason: error.description))
       case .skipped(let loss):
-        batch.tally.add(loss, of: id.rawValue)
-        batch.tally.add(
-          LoadException(
-            kind: "message", outcome: .skipped, channel: work.channel, id: id.rawValue, reason: loss.explanation))
+        batch.tally.skip(loss, kind: "message", id: id.rawValue, channel: work.channel)
       }
     }
   }
@@ -114,7 +127,13 @@ extension Loader {
       if case .refused(let error) = outcome, !error.isFinalForItem {
         passing = passing ?? error
       } else {
-        if case .written = outcome { work.written += 1 }
+        switch outcome {
+        case .written:
+          work.written += 1
+          batch.own.insert(id)
+        case .existed where work.isBegun: batch.own.insert(id)
+        default: break
+        }
         batch.outcomes[id] = outcome
       }
     }
@@ -124,7 +143,8 @@ extension Loader {
   // MARK: What is there already
 
   /// Tells the ledger what the destination holds of the channel. Not needed where writing twice is harmless.
-  func look(_ work: inout ChannelWork) async throws(ChatError) {
+  /// - Parameter areOwn: whether what is found for the first time was written by this ledger's run.
+  func look(_ work: inout ChannelWork, areOwn: Bool) async throws(ChatError) {
     guard destination.capabilities[.destinationIdempotent] != .native else { return }
     while true {
       let asked = work.lookedUpTo
@@ -136,7 +156,7 @@ extension Loader {
         if let channel = item.origin.channel, channel != work.original { continue }
         found[MessageID(item.origin.id)] = item.id
       }
-      if !found.isEmpty { try await ledger.commit(found: found, in: work.channel) }
+      if !found.isEmpty { try await ledger.commit(found: found, in: work.channel, areOwn: areOwn) }
       // The last page is asked for again by a later look, which then finds what has come since.
       guard let next = page.next, next != asked else { return }
       work.lookedUpTo = next
@@ -144,7 +164,7 @@ extension Loader {
   }
 
   private func look(_ work: inout ChannelWork, for batch: inout Batch) async throws(ChatError) {
-    try await look(&work)
+    try await look(&work, areOwn: true)
     let open = batch.open.compactMap(\.message.id)
     for (id, found) in try await ledger.destinations(of: open, in: work.channel) {
       batch.outcomes[id] = .existed(found)
@@ -153,26 +173,34 @@ extension Loader {
 
   // MARK: Attachments
 
-  private func putAttachments(of batch: inout Batch, _ work: ChannelWork) async throws(ChatError) {
-    for index in batch.records.indices {
-      let message = batch.records[index].message
-      guard let id = message.id, batch.outcomes[id] == nil, !message.content.attachments.isEmpty else { continue }
-      var placed: [Attachment] = []
-      for attachment in message.content.attachments {
-        placed.append(try await put(attachment, of: id, work, &batch.tally))
-      }
-      var next = 0
-      batch.records[index].message.content = message.content.mappingAttachments { attachment in
-        defer { next += 1 }
-        return placed.indices.contains(next) ? placed[next] : attachment
-      }
+  /// The message with its attachments as the destination has them.
+  func placingAttachments(
+    of record: MessageRecord, _ work: ChannelWork, _ tally: inout LoadTally
+  ) async throws(ChatError) -> MessageRecord {
+    guard let id = record.message.id, !record.message.content.attachments.isEmpty else { return record }
+    var placed: [Attachment] = []
+    for attachment in record.message.content.attachments {
+      placed.append(try await put(attachment, of: id, work, &tally))
     }
+    var next = 0
+    var copy = record
+    copy.message.content = record.message.content.mappingAttachments { attachment in
+      defer { next += 1 }
+      return placed.indices.contains(next) ? placed[next] : attachment
+    }
+    return copy
   }
 
   /// The attachment as the destination has it; as it was where there are no bytes, or the destination refuses them.
   private func put(
     _ attachment: Attachment, of message: MessageID, _ work: ChannelWork, _ tally: inout LoadTally
   ) async throws(ChatError) -> Attachment {
+    if work.form.rules.attachments == .link {
+      tally.skip(.linkedBytes, kind: "file", id: message.rawValue, channel: work.channel)
+      var copy = attachment
+      copy.sha256 = nil
+      return copy
+    }
     guard let sha256 = attachment.sha256, let bytes = try archive.files.bytes(of: sha256) else {
       tally.add(.missingBytes, of: message.rawValue)
       return attachment
@@ -181,6 +209,7 @@ extension Loader {
       if let limit = destination.limits.attachmentBytes, Int64(bytes.count) > limit {
         throw ChatError(.tooLarge(limit: limit, unit: .bytes), operation: .upload, detail: "\(bytes.count) bytes")
       }
+      try await budget.reserve(bytes: Int64(bytes.count))
       return try await pacer.perform(.upload) { [place = work.destination] () throws(ChatError) in
         try await destination.putAttachment(attachment, bytes: bytes, in: place)
       }

@@ -2,14 +2,20 @@ import UnifiedChat
 
 public struct LoadOptions: Sendable {
   public var users: UserMapping
+  /// nil: those that the ledger remembers.
+  public var rules: LoadRules?
+  public var limits: RunLimits
   /// nil: as many channels at once as the destination says.
   public var parallelChannels: Int?
   public var pace: PaceSettings
 
   public init(
-    users: UserMapping = UserMapping(), parallelChannels: Int? = nil, pace: PaceSettings = PaceSettings()
+    users: UserMapping = UserMapping(), rules: LoadRules? = nil, limits: RunLimits = RunLimits(),
+    parallelChannels: Int? = nil, pace: PaceSettings = PaceSettings()
   ) {
     self.users = users
+    self.rules = rules
+    self.limits = limits
     self.parallelChannels = parallelChannels
     self.pace = pace
   }
@@ -20,6 +26,8 @@ public struct LoadSummary: Sendable, Hashable {
   public var losses: [CountedLoss]
   /// Messages that this run wrote.
   public var written: Int
+  /// Messages that this run changed or removed, because they had changed or gone at their source.
+  public var changed = 0
   /// How often the destination asked for patience.
   public var slowDowns: Int
 }
@@ -37,6 +45,8 @@ public struct Loader: Sendable {
   let progress: ProgressReporter
   let pacer: Pacer
   let directory: UserDirectory
+  let budget: RunBudget
+  let changeCount = ChangeCount()
   /// Users a call.
   static let userBatch = 100
 
@@ -52,6 +62,7 @@ public struct Loader: Sendable {
     self.progress = progress ?? ProgressReporter(clock: clock)
     pacer = Pacer(clock: clock, settings: options.pace)
     directory = UserDirectory(ledger: ledger, mapping: options.users, limits: destination.limits)
+    budget = RunBudget(options.limits, clock: clock)
   }
 
   /// Writes what is not yet written. Cancelling stops it after the batch that is on its way; a later call goes on.
@@ -64,64 +75,91 @@ public struct Loader: Sendable {
         detail: "\(archive.path) is not complete; run the pull again before loading")
     }
     let identity = try await archive.identity()
-    try await ledger.bind(archive: identity.id, vendor: identity.vendor, destination: destination.vendor)
-    let form = DestinationForm(vendor: identity.vendor)
+    let rules: LoadRules
+    if let wanted = options.rules { rules = wanted } else { rules = try await LoadRules.stored(in: ledger) }
+    try await ledger.bind(
+      archive: try await archive.stamp(), vendor: identity.vendor, destination: destination.vendor, rules: rules.text)
+    let form = DestinationForm(vendor: identity.vendor, rules: rules)
+    while try await !ledger.claim("users") {
+      // Another process is at them; channels need them all.
+      do { try await clock.sleep(for: .milliseconds(500)) } catch { throw .cancelled(.writeDestination) }
+    }
     try await loadUsers(form)
+    try await changeUsers(form)
+    try await ledger.abandon("users")
     let written = try await loadChannels(form)
     return LoadSummary(
       counts: try await ledger.counts(), losses: try await ledger.losses(), written: written,
-      slowDowns: await pacer.refusals)
+      changed: changeCount.value, slowDowns: await pacer.refusals)
   }
 
   // MARK: Users
 
   private func loadUsers(_ form: DestinationForm) async throws(ChatError) {
     var watermark = try await ledger.userWatermark()
+    if watermark == 0, try await ledger.note("changes.users") == nil {
+      // What is not written yet is read as it is now.
+      try await ledger.setNote("changes.users", "\(try await archive.lastChange(of: 0))")
+    }
     let before = try await ledger.counts().users
     progress.begin(.loadUsers, total: try await archive.counts().users, head: before)
     while true {
       if Task.isCancelled { throw .cancelled(.writeDestination) }
-      let page = try await archive.users(after: watermark, limit: Self.userBatch)
-      guard let last = page.last else { break }
-      var tally = LoadTally()
-      try await load(page.map { stored throws(ChatError) in try stored.stored.user() }, form, &tally)
-      watermark = last.ordinal
-      try await ledger.commit(usersUpTo: watermark, tally)
+      var page = try await archive.users(after: watermark, limit: Self.userBatch)
+      guard !page.isEmpty else { break }
+      page = Array(page.prefix(try await budget.reserve(users: page.count)))
+      var work = UserWork()
+      try await load(page.map { stored throws(ChatError) in try stored.stored.user() }, form, &work)
+      watermark = page.last?.ordinal ?? watermark
+      try await ledger.commit(usersUpTo: watermark, created: work.created, work.tally)
       progress.add(page.count)
     }
     progress.end()
   }
 
-  private func load(
-    _ users: [UserRecord], _ form: DestinationForm, _ tally: inout LoadTally
-  ) async throws(ChatError) {
+  /// What is known of a page of users.
+  struct UserWork {
+    var tally = LoadTally()
+    /// Original ids of those whose accounts are new.
+    var created: [UserID] = []
+  }
+
+  func load(_ everybody: [UserRecord], _ form: DestinationForm, _ work: inout UserWork) async throws(ChatError) {
+    var users: [UserRecord] = []
+    for record in everybody {
+      guard form.rules.filter.admits(record.user.id) else {
+        work.tally.skip(.filteredUser, kind: "user", id: record.user.id.rawValue, channel: 0)
+        continue
+      }
+      users.append(record)
+    }
+    guard !users.isEmpty else { return }
     let ids = try await directory.destinations(of: Set(users.map(\.user.id)))
     let put = users.map { form.user($0, id: ids[$0.user.id] ?? $0.user.id) }
     let outcomes = try await write(put) { part throws(ChatError) in try await destination.putUsers(part) }
     for (original, (record, outcome)) in zip(users, zip(put, outcomes)) {
-      try await account(outcome, original, record, form, &tally)
+      try await account(outcome, original, record, form, &work)
     }
   }
 
   private func account(
     _ outcome: PutOutcome<UserID>, _ original: UserRecord, _ record: UserRecord, _ form: DestinationForm,
-    _ tally: inout LoadTally
+    _ work: inout UserWork
   ) async throws(ChatError) {
     let id = original.user.id
     switch outcome {
     case .written(let given), .existed(let given):
       do throws(ChatError) {
         try await settle(id, record.user.id, given)
-        tally.crossed += 1
-        for loss in destination.losses(of: .user(record)) { tally.add(loss, of: id.rawValue) }
-        if given != id { tally.add(.mappedUser, of: id.rawValue) }
+        if case .written = outcome { work.created.append(id) }
+        work.tally.crossed += 1
+        for loss in destination.losses(of: .user(record)) { work.tally.add(loss, of: id.rawValue) }
+        if given != id { work.tally.add(.mappedUser, of: id.rawValue) }
       } catch where error.kind == .conflict {
-        try await retry(original, form, because: error, &tally)
+        try await retry(original, form, because: error, &work)
       }
-    case .refused(let error): try await retry(original, form, because: error, &tally)
-    case .skipped(let loss):
-      tally.add(loss, of: id.rawValue)
-      tally.add(LoadException(kind: "user", outcome: .skipped, id: id.rawValue, reason: loss.explanation))
+    case .refused(let error): try await retry(original, form, because: error, &work)
+    case .skipped(let loss): work.tally.skip(loss, kind: "user", id: id.rawValue, channel: 0)
     }
   }
 
@@ -133,7 +171,7 @@ public struct Loader: Sendable {
 
   /// Once more with an id that every vendor takes; a second refusal is final.
   private func retry(
-    _ original: UserRecord, _ form: DestinationForm, because error: ChatError, _ tally: inout LoadTally
+    _ original: UserRecord, _ form: DestinationForm, because error: ChatError, _ work: inout UserWork
   ) async throws(ChatError) {
     let id = original.user.id
     for candidate in options.users.derived(for: id, limits: destination.limits) where error.mayBeTheID {
@@ -143,11 +181,12 @@ public struct Loader: Sendable {
       guard let given = outcome?.id else { break }
       try await ledger.reassign(id, to: given)
       await directory.forget(id)
-      tally.crossed += 1
-      for loss in destination.losses(of: .user(record)) { tally.add(loss, of: id.rawValue) }
-      return tally.add(.mappedUser, of: id.rawValue)
+      if case .written? = outcome { work.created.append(id) }
+      work.tally.crossed += 1
+      for loss in destination.losses(of: .user(record)) { work.tally.add(loss, of: id.rawValue) }
+      return work.tally.add(.mappedUser, of: id.rawValue)
     }
-    tally.add(LoadException(kind: "user", outcome: .refused, id: id.rawValue, reason: error.description))
+    work.tally.add(LoadException(kind: "user", outcome: .refused, id: id.rawValue, reason: error.description))
   }
 
   /// Items of a kind that may be put twice: one outcome each. A call that fails because of what it carries is split

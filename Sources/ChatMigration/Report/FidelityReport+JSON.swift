@@ -11,6 +11,7 @@ extension FidelityReport {
     object["written"] = [
       "users": JSONValue(load.users), "channels": JSONValue(load.channels), "messages": JSONValue(load.messages),
       "refused": JSONValue(load.refused), "skipped": JSONValue(load.skipped),
+      "late": JSONValue(load.late),
     ]
     object["fields"] = .array(fields.map { $0.json() })
     object["verification"] = verification?.json()

@@ -73,7 +73,7 @@ extension FidelityReport {
       (
         "Written",
         "\(load.users) users, \(load.channels) channels, \(load.messages) messages; \(load.refused) refused, "
-          + "\(load.skipped) skipped"
+          + "\(load.skipped) skipped, \(load.late) changed later and could not follow"
       ), ("Made", "\(createdAt) by \(tool)"),
     ]
   }

@@ -90,8 +90,16 @@ public struct FidelityReport: Sendable, Hashable {
     verification?.isEqual == true && load.refused == 0 && archiveCounts.unreadable == 0
   }
 
+  /// Nothing known is wrong: nothing refused or unreadable, and equal if it was read back. What was not read back is
+  /// not proved.
+  public var isGood: Bool { verification?.isEqual != false && load.refused == 0 && archiveCounts.unreadable == 0 }
+
   /// One sentence for the last line.
   public var sentence: String {
-    verification?.sentence ?? "Not verified: \(load.messages) messages were written, none was read back."
+    guard let verification else {
+      return "Not verified: \(load.messages) messages of \(archive.vendor) are written to \(destination), none was read "
+        + "back."
+    }
+    return verification.sentence(from: archive.vendor, to: destination)
   }
 }

@@ -20,6 +20,8 @@ public struct MigrationPlan: Sendable, Hashable {
   public var overLimit: [CountedLoss] = []
   /// What the source could not read.
   public var unreadable = 0
+  /// What the filter leaves out.
+  public var leftOut = 0
   /// Writing requests to the destination.
   public var requests = 0
   /// Requests a second of the estimate.
@@ -40,7 +42,8 @@ public struct MigrationPlan: Sendable, Hashable {
     object["destination"] = .string(destination.rawValue)
     for (key, value) in [
       ("users", users), ("channels", channels), ("members", members), ("messages", messages),
-      ("attachments", attachments), ("unreadable", unreadable), ("requests", requests),
+      ("attachments", attachments), ("unreadable", unreadable), ("leftOut", leftOut),
+      ("requests", requests),
     ] { object[key] = JSONValue(value) }
     object["attachmentBytes"] = .int(attachmentBytes)
     var kinds = JSONObject()
@@ -78,13 +81,13 @@ struct Planner {
   static let assumedRate = 20.0
 
   init(
-    source: VendorName, destination: any ChatDestination, users: UserMapping, requestsPerSecond: Double?,
-    progress: ProgressReporter
+    source: VendorName, destination: any ChatDestination, users: UserMapping, rules: LoadRules,
+    requestsPerSecond: Double?, progress: ProgressReporter
   ) {
     self.destination = destination
     self.users = users
     self.progress = progress
-    form = DestinationForm(vendor: source)
+    form = DestinationForm(vendor: source, rules: rules)
     plan = MigrationPlan(
       source: source, destination: destination.vendor, requestsPerSecond: requestsPerSecond ?? Self.assumedRate)
   }
@@ -99,6 +102,7 @@ struct Planner {
   mutating func add(unreadable count: Int) { plan.unreadable += count }
 
   mutating func add(_ record: UserRecord) {
+    guard form.rules.filter.admits(record.user.id) else { return plan.leftOut += 1 }
     plan.users += 1
     let id = record.user.id
     note(destination.losses(of: .user(form.user(record, id: id))), id.rawValue)
@@ -107,7 +111,11 @@ struct Planner {
     }
   }
 
-  mutating func add(_ record: ChannelRecord, members: [MemberRecord]) {
+  /// Whether the channel is wanted at all.
+  func admits(_ channel: ChannelID) -> Bool { form.rules.filter.admits(channel) }
+
+  mutating func add(_ record: ChannelRecord, members everybody: [MemberRecord]) {
+    let members = everybody.filter { form.rules.filter.admits($0.member.user.id) }
     let id = record.channel.id.rawValue
     plan.channels += 1
     plan.members += members.count
@@ -123,7 +131,9 @@ struct Planner {
   }
 
   /// Messages of one channel; `isLast` when no more of it follow.
-  mutating func add(_ records: [MessageRecord]) {
+  mutating func add(_ everything: [MessageRecord]) {
+    let records = everything.filter { form.rules.filter.admits($0.message) }
+    plan.leftOut += everything.count - records.count
     plan.messages += records.count
     for record in records {
       let id = record.message.id?.rawValue ?? ""
@@ -139,7 +149,7 @@ struct Planner {
         over.add(.tooMany("message.content.text", limit, "bytes"), of: id)
       }
     }
-    progress.add(records.count)
+    progress.add(everything.count)
   }
 
   mutating func endChannel(messages: Int) {

@@ -4,14 +4,27 @@ public struct MigrationOptions: Sendable {
   public var extraction: ExtractionOptions
   public var load: LoadOptions
   public var verify: VerifyOptions
+  /// Whether a run ends with reading the destination back, if it can be.
+  public var verifies: Bool
+  /// Whether a destination that holds channels already, and none of this ledger's, is left alone.
+  public var refusesNonEmpty: Bool
+  /// Whether several processes work on the ledger at once.
+  public var sharesLedger: Bool
+  /// Where each write is told, one JSON line each; nil: nowhere.
+  public var auditPath: String?
 
   public init(
     extraction: ExtractionOptions = ExtractionOptions(), load: LoadOptions = LoadOptions(),
-    verify: VerifyOptions = VerifyOptions()
+    verify: VerifyOptions = VerifyOptions(), verifies: Bool = true, refusesNonEmpty: Bool = false,
+    sharesLedger: Bool = false, auditPath: String? = nil
   ) {
     self.extraction = extraction
     self.load = load
     self.verify = verify
+    self.verifies = verifies
+    self.refusesNonEmpty = refusesNonEmpty
+    self.sharesLedger = sharesLedger
+    self.auditPath = auditPath
   }
 }
 
@@ -36,7 +49,7 @@ public struct MigrationRun: Sendable {
   private let app: String?
   private let tool: String
   private let options: MigrationOptions
-  private let clock: any ChatClock
+  let clock: any ChatClock
 
   /// - Parameters:
   ///   - source: nil when the archive is there already.
@@ -61,30 +74,81 @@ public struct MigrationRun: Sendable {
     progress = ProgressReporter(clock: clock)
   }
 
+  /// False where the archive is all there is.
+  public var hasSource: Bool { source != nil }
+
   // MARK: Steps
 
   /// Reads the source into the archive.
   public func pull() async throws(ChatError) -> ExtractionSummary {
+    try await pull(refreshes: options.extraction.refreshes, rereads: options.extraction.rereads)
+  }
+
+  func pull(refreshes: Bool, rereads: Bool) async throws(ChatError) -> ExtractionSummary {
     let source = try need(source, "source", .readSource)
     let identity = Archive.Identity(tool: tool, vendor: source.vendor, app: app, createdAt: clock.now)
     let archive = try Archive.openOrCreate(at: archivePath, identity)
     return try await closing(archive) { () throws(ChatError) in
       try await archive.require(vendor: source.vendor, app: app)
+      var extraction = options.extraction
+      extraction.refreshes = refreshes
+      extraction.rereads = rereads
       return try await Extractor(
-        source: source, archive: archive, options: options.extraction, clock: clock, progress: progress
+        source: source, archive: archive, options: extraction, clock: clock, progress: progress
       ).run()
     }
   }
 
   /// Writes the archive to the destination.
+  /// - Throws: `.conflict` for users whom the mapping would melt into one, and for a destination that is not empty.
   public func load() async throws(ChatError) -> LoadSummary {
-    let destination = try need(destination, "destination", .writeDestination)
+    let destination = try audited(try need(destination, "destination", .writeDestination))
     return try await withLedger { archive, ledger throws(ChatError) in
-      try await Loader(
+      try await refuseCollisions(archive, destination)
+      try await refuseNonEmpty(ledger)
+      let summary = try await Loader(
         archive: archive, destination: destination, ledger: ledger, options: options.load, clock: clock,
         progress: progress
       ).run()
+      // What an earlier reading back found is of another time now.
+      if summary.written + summary.changed > 0 { try await ledger.setNote("verification", nil) }
+      return summary
     }
+  }
+
+  private func audited(_ destination: any ChatDestination) throws(ChatError) -> any ChatDestination {
+    guard let path = options.auditPath else { return destination }
+    return AuditedDestination(inner: destination, log: try AuditLog(appendingTo: path, clock: clock))
+  }
+
+  private func refuseCollisions(
+    _ archive: Archive, _ destination: any ChatDestination
+  ) async throws(ChatError) {
+    let found = try await options.load.users.collisions(in: archive, limits: destination.limits)
+    guard !found.isEmpty else { return }
+    let list = found.prefix(20).map(\.description).joined(separator: "; ")
+    throw ChatError(
+      .conflict, operation: .plan,
+      detail: "the mapping of users gives \(found.count) ids to more than one: \(list); mend the file or the rule")
+  }
+
+  /// A destination without a channel is empty: accounts may well be there before.
+  private func refuseNonEmpty(_ ledger: any Ledger) async throws(ChatError) {
+    guard options.refusesNonEmpty, let readBack, try await ledger.note("admitted") == nil else { return }
+    var cursor: Cursor?
+    var pages = 0
+    repeat {
+      let page = try await readBack.channels(after: cursor)
+      guard page.items.isEmpty, page.unreadable.isEmpty else {
+        throw ChatError(
+          .conflict, operation: .plan,
+          detail: "the destination is not empty: it holds channels, \(page.items.first?.channel.id.rawValue ?? "?") "
+            + "for example, and this ledger wrote none of them; say --into-existing to write beside them")
+      }
+      cursor = page.next
+      pages += 1
+    } while cursor != nil && pages < 50
+    try await ledger.setNote("admitted", "1")
   }
 
   /// Reads the destination back and compares.
@@ -96,23 +160,55 @@ public struct MigrationRun: Sendable {
         archive: archive, ledger: ledger, destination: destination, readBack: readBack, options: options.verify,
         clock: clock, progress: progress
       ).run()
+      try await ledger.setNote("verification", result.stored())
       return try await report(archive, ledger, destination, result)
     }
   }
 
-  /// What is known without asking anybody.
+  /// What is known without asking anybody: with what the last reading back found, if nothing was written since.
   public func report() async throws(ChatError) -> FidelityReport {
     let destination = try need(destination, "destination", .verify)
     return try await withLedger { archive, ledger throws(ChatError) in
-      try await report(archive, ledger, destination, nil)
+      let result = try await ledger.note("verification").flatMap { VerifyResult(stored: $0) }
+      return try await report(archive, ledger, destination, result)
     }
   }
 
-  /// Pulls if there is a source, loads, and verifies if it can be read back.
+  /// Pulls if there is a source, loads, and verifies if it is wanted and can be.
   public func run() async throws(ChatError) -> FidelityReport {
     if source != nil { _ = try await pull() }
     _ = try await load()
-    return readBack == nil ? try await report() : try await verify()
+    return try await conclude()
+  }
+
+  func conclude() async throws(ChatError) -> FidelityReport {
+    readBack == nil || !options.verifies ? try await report() : try await verify()
+  }
+
+  /// How much of what is at the destination this ledger's runs made.
+  public func own() async throws(ChatError) -> LoadCounts {
+    let ledger = try SQLiteLedger(at: ledgerPath)
+    let counts = try await ledger.ownCounts()
+    try await ledger.close()
+    return counts
+  }
+
+  /// Removes from the destination what the runs of this ledger made there, and nothing else.
+  /// - Parameter keepsUsers: whether accounts stay.
+  public func rollback(keepsUsers: Bool = false) async throws(ChatError) -> RollbackSummary {
+    let destination = try audited(try need(destination, "destination", .writeDestination))
+    let ledger = try SQLiteLedger(at: ledgerPath)
+    let rollback = Rollback(
+      ledger: ledger, destination: destination, keepsUsers: keepsUsers,
+      pacer: Pacer(clock: clock, settings: options.load.pace), progress: progress)
+    let summary: RollbackSummary
+    do throws(ChatError) { summary = try await rollback.run() } catch {
+      // The first failure is the one to tell.
+      try? await ledger.close()
+      throw error
+    }
+    try await ledger.close()
+    return summary
   }
 
   /// The same as `run()`, which goes on wherever an earlier run stopped.
@@ -127,13 +223,13 @@ public struct MigrationRun: Sendable {
       let isComplete = try await archive.isComplete()
       if isComplete || source == nil {
         return try await closing(archive) { () throws(ChatError) in
-          try await Planner.plan(archive, destination, options.load.users, rate, progress)
+          try await Planner.plan(archive, destination, options.load, rate, progress)
         }
       }
       try await archive.close()
     }
     return try await Planner.plan(
-      try need(source, "source", .plan), destination, options.load.users, rate, options.extraction.filter, progress)
+      try need(source, "source", .plan), destination, options.load, rate, options.extraction.filter, progress)
   }
 
   // MARK: Parts
@@ -160,7 +256,7 @@ public struct MigrationRun: Sendable {
   ) async throws(ChatError) -> Value {
     let archive = try Archive.open(at: archivePath)
     return try await closing(archive) { () throws(ChatError) in
-      let ledger = try SQLiteLedger(at: ledgerPath)
+      let ledger = try SQLiteLedger(at: ledgerPath, isShared: options.sharesLedger)
       let value: Value
       do throws(ChatError) { value = try await body(archive, ledger) } catch {
         // The first failure is the one to tell.
@@ -188,12 +284,13 @@ public struct MigrationRun: Sendable {
 
 extension Planner {
   static func plan(
-    _ archive: Archive, _ destination: any ChatDestination, _ users: UserMapping, _ rate: Double?,
+    _ archive: Archive, _ destination: any ChatDestination, _ load: LoadOptions, _ rate: Double?,
     _ progress: ProgressReporter
   ) async throws(ChatError) -> MigrationPlan {
     let identity = try await archive.identity()
     var planner = Planner(
-      source: identity.vendor, destination: destination, users: users, requestsPerSecond: rate, progress: progress)
+      source: identity.vendor, destination: destination, users: load.users, rules: load.rules ?? LoadRules(),
+      requestsPerSecond: rate, progress: progress)
     let counts = try await archive.counts()
     progress.begin(.planning, total: counts.messages)
     planner.add(unreadable: counts.unreadable)
@@ -202,6 +299,7 @@ extension Planner {
     after = 0
     while let channel = try await archive.channels(after: after, limit: 1).first {
       after = channel.ordinal
+      guard planner.admits(channel.id) else { continue }
       var members: [MemberRecord] = []
       while true {
         let page = try await archive.members(of: after, after: members.last?.member.user.id, limit: 1000)
@@ -230,12 +328,13 @@ extension Planner {
 
   /// Reads the whole source and stores nothing.
   static func plan(
-    _ source: any ChatSource, _ destination: any ChatDestination, _ users: UserMapping, _ rate: Double?,
+    _ source: any ChatSource, _ destination: any ChatDestination, _ load: LoadOptions, _ rate: Double?,
     _ filter: MigrationFilter, _ progress: ProgressReporter
   ) async throws(ChatError) -> MigrationPlan {
     let check = try await source.check()
     var planner = Planner(
-      source: source.vendor, destination: destination, users: users, requestsPerSecond: rate, progress: progress)
+      source: source.vendor, destination: destination, users: load.users, rules: load.rules ?? LoadRules(),
+      requestsPerSecond: rate, progress: progress)
     progress.begin(.planning, total: check.messages)
     try await walk({ cursor throws(ChatError) in try await source.users(after: cursor) }) { page in
       planner.add(unreadable: page.unreadable.count)
@@ -244,7 +343,7 @@ extension Planner {
     var channels: [ChannelRecord] = []
     try await walk({ cursor throws(ChatError) in try await source.channels(after: cursor) }) { page in
       planner.add(unreadable: page.unreadable.count)
-      channels += page.items.filter { filter.admits($0.channel.id) }
+      channels += page.items.filter { filter.admits($0.channel.id) && planner.admits($0.channel.id) }
     }
     for channel in channels {
       let id = channel.channel.id

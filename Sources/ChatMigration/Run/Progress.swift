@@ -7,13 +7,13 @@ public struct MigrationProgress: Sendable, Hashable {
     case pullUsers, pullChannels, pullMessages, sealArchive
     case loadUsers, loadChannels
     case verifyUsers, verifyChannels
-    case planning
+    case planning, rollBack
 
     /// What `done` and `total` count.
     public var unit: String {
       switch self {
       case .pullUsers, .loadUsers, .verifyUsers: "users"
-      case .pullChannels: "channels"
+      case .pullChannels, .rollBack: "channels"
       case .pullMessages, .loadChannels, .verifyChannels, .planning: "messages"
       case .sealArchive: "archives"
       }

@@ -16,8 +16,7 @@ enum CarriedForm {
     ("message.content.attachment.url", "an address, which changes; the bytes are compared by SHA-256"),
     ("message.content.attachment.thumbnails", "made anew by the destination"),
     ("channel.memberCount", "a number that follows from the members, who are compared"),
-    ("member.readPosition", "positions of two services cannot be compared"),
-    ("member.deliveredPosition", "positions of two services cannot be compared"),
+    ("member.deliveredPosition", "of a moment; the read position is compared, by the last message that it covers"),
     ("user.presence", "of the moment"),
   ]
 

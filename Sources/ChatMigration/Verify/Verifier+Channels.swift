@@ -89,8 +89,10 @@ extension Verifier {
         result.channelProblems += 1
         result.note(VerifyFinding(kind: "channel", sign: .missing, id: channel.id.rawValue, what: "not listed"))
       }
-      try await verifyMembers(of: channel, at: destination, form, scratch, &result, &tally)
-      try await verifyMessages(of: channel, at: destination, form, scratch, &result, &tally)
+      var marks: [ReadMark] = []
+      try await verifyMembers(of: channel, at: destination, form, scratch, &marks, &result, &tally)
+      try await verifyMessages(of: channel, at: destination, form, scratch, &marks, &result, &tally)
+      for mark in marks { try await verify(mark, in: channel, scratch, &result, &tally) }
     } catch {
       guard error.isOfOneChannel else { throw error }
       result.failure = error.description
@@ -102,7 +104,7 @@ extension Verifier {
 
   private func verifyMembers(
     of channel: ArchivedChannel, at place: ChannelID, _ form: DestinationForm, _ scratch: VerifyScratch,
-    _ result: inout ChannelVerification, _ tally: inout VerifyTally
+    _ marks: inout [ReadMark], _ result: inout ChannelVerification, _ tally: inout VerifyTally
   ) async throws(ChatError) {
     let record = try channel.stored.channel()
     var added = false
@@ -113,8 +115,10 @@ extension Verifier {
       page throws(ChatError) in
       for actual in page.items {
         let original = try await ledger.original(ofUser: actual.member.user.id)
-        guard let original, let stored = try await archive.member(original, of: channel.ordinal) else {
-          if !added {
+        guard let original, form.rules.filter.admits(original),
+          let stored = try await archive.member(original, of: channel.ordinal)
+        else {
+          if try await !isExpected(extra: original, in: channel, added) {
             result.memberProblems += 1
             result.note(
               VerifyFinding(kind: "member", sign: .extra, id: actual.member.user.id.rawValue, what: "not in the archive"))
@@ -131,12 +135,25 @@ extension Verifier {
           "member", expected: CarriedForm.member(expected), actual: CarriedForm.member(actual)
         ) { destination.losses(of: .member(expected)) }
         tally.add(comparison)
+        if let position = expected.member.readPosition {
+          marks.append(ReadMark(user: original, record: expected, expected: position, actual: actual.member.readPosition))
+        }
         guard let first = comparison.unexplained.first else { continue }
         result.memberProblems += 1
         result.note(VerifyFinding(kind: "member", sign: .different, id: original.rawValue, what: first.path))
       }
     }
     try await findMissingMembers(of: channel, form, scratch, &result)
+  }
+
+  /// Whether a member whom the archive does not have may be there: added by the destination, as it declares, or gone
+  /// since and not removable.
+  private func isExpected(
+    extra user: UserID?, in channel: ArchivedChannel, _ addsMembers: Bool
+  ) async throws(ChatError) -> Bool {
+    if addsMembers { return true }
+    guard let user else { return false }
+    return try await !ledger.lateLosses(of: "member", user.rawValue, in: channel.ordinal).isEmpty
   }
 
   private func findMissingMembers(
@@ -151,7 +168,7 @@ extension Verifier {
       after = last.member.user.id
       let seen = try await scratch.contains(
         members.map(\.member.user.id.rawValue), .members, channel: channel.ordinal)
-      for (member, seen) in zip(members, seen) where !seen {
+      for (member, seen) in zip(members, seen) where !seen && form.rules.filter.admits(member.member.user.id) {
         if destination.losses(of: .member(member)).contains(where: { $0.field == "member" }) { continue }
         result.memberProblems += 1
         result.note(
@@ -170,6 +187,11 @@ final class ChannelProblems: Sendable {
 }
 
 extension Archive {
+  /// nil for who is no member of the channel.
+  public func membership(of user: UserID, in channel: Int64) throws(ChatError) -> MemberRecord? {
+    try member(user, of: channel)?.member()
+  }
+
   func member(_ user: UserID, of channel: Int64) throws(ChatError) -> StoredRecord? {
     try database.first(
       "SELECT record, raw FROM members WHERE channel = ? AND user = ?", .integer(channel), .text(user.rawValue)

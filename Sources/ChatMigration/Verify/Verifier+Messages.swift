@@ -7,6 +7,7 @@ import UnifiedChat
 private struct MessageWalk {
   let channel: ArchivedChannel
   let form: DestinationForm
+  var marks: ReadMarkWalk
   var lastOrdinal: Int64 = 0
   var expected = LineDigest()
   var actual = LineDigest()
@@ -15,9 +16,9 @@ private struct MessageWalk {
 extension Verifier {
   func verifyMessages(
     of channel: ArchivedChannel, at place: ChannelID, _ form: DestinationForm, _ scratch: VerifyScratch,
-    _ result: inout ChannelVerification, _ tally: inout VerifyTally
+    _ marks: inout [ReadMark], _ result: inout ChannelVerification, _ tally: inout VerifyTally
   ) async throws(ChatError) {
-    var walk = MessageWalk(channel: channel, form: form)
+    var walk = MessageWalk(channel: channel, form: form, marks: ReadMarkWalk(marks))
     try await forEachPage({ cursor throws(ChatError) in try await readBack.messages(in: place, after: cursor) }) {
       page throws(ChatError) in
       result.unverified += page.unreadable.count
@@ -27,6 +28,8 @@ extension Verifier {
       try await verify(page.items, scratch, &walk, &result, &tally)
       progress.add(page.items.count)
     }
+    walk.marks.finish()
+    marks = walk.marks.marks
     try await findMissing(scratch, walk, &result)
     result.actualDigest = walk.actual.value
     // The walk went in the destination's order, which is the archive's unless something was found to differ.
@@ -68,9 +71,10 @@ extension Verifier {
     for item in items {
       let id = MessageID(item.origin?.id ?? "")
       guard item.origin?.vendor == walk.form.vendor, let stored = archived[id], let original = expected[id] else {
-        take(foreign: item, &walk, &result)
+        try await take(foreign: item, &walk, &result)
         continue
       }
+      walk.marks.pass(item.message.position, ordinal: stored.ordinal)
       defer { next += 1 }
       if seen[next] {
         result.doubled += 1
@@ -98,8 +102,21 @@ extension Verifier {
     return records.mapValues { form.message($0, users: users) }
   }
 
-  private func take(foreign item: MessageRecord, _ walk: inout MessageWalk, _ result: inout ChannelVerification) {
-    if item.origin == nil, case .system = item.message.content {
+  private func take(
+    foreign item: MessageRecord, _ walk: inout MessageWalk, _ result: inout ChannelVerification
+  ) async throws(ChatError) {
+    let id = item.message.id?.rawValue ?? ""
+    if item.message.isRecalled,
+      try await !ledger.lateLosses(of: LateLoss.removed, id, in: walk.channel.ordinal).isEmpty
+    {
+      // What the vendor keeps of a message that a run removed again.
+      result.notices += 1
+    } else if let origin = item.origin, origin.vendor == walk.form.vendor,
+      try await !ledger.lateLosses(of: "message", origin.id, in: walk.channel.ordinal).isEmpty
+    {
+      // Gone at its source, and not removable here.
+      result.excepted += 1
+    } else if item.origin == nil, case .system = item.message.content {
       result.notices += 1
     } else if options.forbidsExtra {
       result.extra += 1
@@ -129,9 +146,18 @@ extension Verifier {
         result.note(VerifyFinding(kind: "file", sign: .failed, id: id, what: problem))
       }
     }
-    let comparison = Comparison(
-      "message", expected: CarriedForm.message(one), actual: CarriedForm.message(two)
-    ) { destination.losses(of: .message(expected)) }
+    let forms = (CarriedForm.message(one), CarriedForm.message(two))
+    var comparison = Comparison("message", expected: forms.0, actual: forms.1) {
+      destination.losses(of: .message(expected))
+    }
+    if !comparison.unexplained.isEmpty {
+      let late = try await ledger.lateLosses(of: "message", id, in: walk.channel.ordinal)
+      if !late.isEmpty {
+        comparison = Comparison("message", expected: forms.0, actual: forms.1) {
+          destination.losses(of: .message(expected)) + late
+        }
+      }
+    }
     tally.add(comparison)
     walk.expected.add(comparison.expectedLine)
     walk.actual.add(comparison.actualLine)

@@ -49,8 +49,10 @@ public struct Verifier: Sendable {
 
   public func run() async throws(ChatError) -> VerifyResult {
     let identity = try await archive.identity()
-    try await ledger.bind(archive: identity.id, vendor: identity.vendor, destination: destination.vendor)
-    let form = DestinationForm(vendor: identity.vendor)
+    let rules = try await LoadRules.stored(in: ledger)
+    try await ledger.bind(
+      archive: try await archive.stamp(), vendor: identity.vendor, destination: destination.vendor, rules: rules.text)
+    let form = DestinationForm(vendor: identity.vendor, rules: rules)
     let scratch = try VerifyScratch()
     var result = VerifyResult()
     var tally = VerifyTally()

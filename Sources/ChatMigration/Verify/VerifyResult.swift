@@ -1,7 +1,8 @@
+import Foundation
 import UnifiedChat
 
 /// One character a channel, as copying tools print it.
-public enum VerifySign: String, Sendable, Hashable, CaseIterable {
+public enum VerifySign: String, Sendable, Hashable, CaseIterable, Codable, CodingKeyRepresentable {
   /// The same on both sides, but for declared losses.
   case equal = "="
   /// Something is missing at the destination.
@@ -25,7 +26,7 @@ public enum VerifySign: String, Sendable, Hashable, CaseIterable {
 }
 
 /// One item that is not as it should be.
-public struct VerifyFinding: Sendable, Hashable {
+public struct VerifyFinding: Sendable, Hashable, Codable {
   /// `user`, `channel`, `member`, `message` or `file`.
   public var kind: String
   public var sign: VerifySign
@@ -43,7 +44,7 @@ public struct VerifyFinding: Sendable, Hashable {
 }
 
 /// A channel of the archive against the same one of the destination.
-public struct ChannelVerification: Sendable, Hashable {
+public struct ChannelVerification: Sendable, Hashable, Codable {
   /// Examples kept of each channel.
   public static let exampleLimit = 20
 
@@ -95,7 +96,7 @@ public struct ChannelVerification: Sendable, Hashable {
 }
 
 /// What a verification found, in all.
-public struct VerifyResult: Sendable, Hashable {
+public struct VerifyResult: Sendable, Hashable, Codable {
   public var users = 0
   public var usersFound = 0
   public var userProblems = 0
@@ -139,13 +140,19 @@ public struct VerifyResult: Sendable, Hashable {
   }
 
   /// One sentence for the last line.
-  public var sentence: String {
-    let total = "\(totals.expected) messages in \(channelCounts.values.reduce(0, +)) channels"
+  public var sentence: String { sentence(from: nil, to: nil) }
+
+  /// The same with the names of both sides.
+  public func sentence(from source: VendorName?, to place: VendorName?) -> String {
+    let count = channelCounts.values.reduce(0, +)
+    let there = place.map { "on \($0)" } ?? "at the destination"
+    let origin = source.map { " of \($0)" } ?? ""
     if isEqual {
       let listed = totals.excepted + excepted
       let rest = listed == 0 ? "" : ", \(listed) listed as refused or skipped"
-      return "The migration looks good: of \(total), \(totals.found) are at the destination as declared, "
-        + "none missing, none doubled\(rest)."
+      let all = totals.found == totals.expected ? "all \(totals.found)" : "\(totals.found) of \(totals.expected)"
+      return "The migration looks good: \(all) messages\(origin) in \(count) channels are \(there), none missing, none "
+        + "doubled\(rest)."
     }
     let parts = [
       (totals.missing, "missing"), (totals.doubled, "doubled"), (totals.extra, "too much"),
@@ -153,8 +160,24 @@ public struct VerifyResult: Sendable, Hashable {
       (userProblems, "users wrong"), (totals.memberProblems, "members wrong"),
       (totals.channelProblems, "channels wrong"), (channelCounts[.failed] ?? 0, "channels not verified"),
     ].filter { $0.0 > 0 }
-    return "The migration is NOT equal: of \(total), \(totals.found) are at the destination; "
+    return "The migration is NOT equal: of \(totals.expected) messages\(origin) in \(count) channels, "
+      + "\(totals.found) are \(there); "
       + parts.map { "\($0.0) \($0.1)" }.joined(separator: ", ") + "."
+  }
+}
+
+extension VerifyResult {
+  /// For the ledger.
+  func stored() -> String? {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// nil for what another version of the program stored.
+  init?(stored: String) {
+    guard let result = try? JSONDecoder().decode(VerifyResult.self, from: Data(stored.utf8)) else { return nil }
+    self = result
   }
 }
 

@@ -1,0 +1,155 @@
+import UnifiedChat
+
+/// What must not be in a copy of an archive that is handed on.
+public struct RedactionRules: Sendable, Hashable {
+  /// They, their messages and memberships, and every mention of their ids.
+  public var droppedUsers: Set<UserID>
+  /// Whether texts become as many dots, and attachments and custom data go.
+  public var masksBodies: Bool
+
+  public init(droppedUsers: Set<UserID> = [], masksBodies: Bool = false) {
+    self.droppedUsers = droppedUsers
+    self.masksBodies = masksBodies
+  }
+}
+
+extension Archive {
+  /// A new archive at `path` with what `rules` let through. What vendors sent (`raw`) never comes along, since anything
+  /// may stand in it; neither do items that could not be read, nor files that no message of the copy names.
+  ///
+  /// A text of somebody else that names a dropped user stays as it is.
+  public func redacted(to path: String, _ rules: RedactionRules, at time: Timestamp) async throws(ChatError) -> Archive {
+    var identity = try identity()
+    identity = Identity(tool: identity.tool, vendor: identity.vendor, app: identity.app, createdAt: time)
+    let copy = try Archive.create(at: path, identity)
+    try await copyUsers(to: copy, rules)
+    var after: Int64 = 0
+    while let channel = try channels(after: after, limit: 1).first {
+      if Task.isCancelled { throw ChatError.cancelled(.archive) }
+      after = channel.ordinal
+      try await copyChannel(channel, to: copy, rules)
+    }
+    try await copy.complete(at: time)
+    return copy
+  }
+
+  private func copyUsers(to copy: Archive, _ rules: RedactionRules) async throws(ChatError) {
+    var after: Int64 = 0
+    while true {
+      let page = try users(after: after, limit: 500)
+      guard let last = page.last else { return }
+      after = last.ordinal
+      var batch = ImportBatch()
+      for user in page where !rules.droppedUsers.contains(user.id) {
+        var record = try user.stored.user()
+        record.raw = nil
+        if rules.masksBodies { record.user.customData = nil }
+        batch.users.append(UserRow(record))
+      }
+      _ = try await copy.commit(batch)
+    }
+  }
+
+  private func copyChannel(
+    _ channel: ArchivedChannel, to copy: Archive, _ rules: RedactionRules
+  ) async throws(ChatError) {
+    var record = try channel.stored.channel()
+    record.raw = nil
+    if let creator = record.channel.createdBy, rules.droppedUsers.contains(creator) { record.channel.createdBy = nil }
+    if let peer = record.channel.peer, rules.droppedUsers.contains(peer) { record.channel.peer = nil }
+    if rules.masksBodies {
+      record.channel.customData = nil
+      record.channel.metadata = [:]
+    }
+    var first = ImportBatch()
+    first.channels.append(ChannelRow(record))
+    _ = try await copy.commit(first)
+    guard let target = try await copy.channel(channel.id)?.ordinal else { return }
+    try await copyMembers(of: channel.ordinal, to: copy, target, rules)
+    var after: Int64 = 0
+    while true {
+      let page = try messages(in: channel.ordinal, after: after, limit: 500)
+      guard let last = page.last else { return }
+      after = last.ordinal
+      var batch = ImportBatch()
+      for stored in page {
+        guard let message = rules.redacted(try stored.stored.message()) else { continue }
+        for attachment in message.message.content.attachments {
+          if let file = try await carry(attachment, to: copy) { batch.files.append(file) }
+        }
+        if let row = MessageRow(message) { batch.messages[target, default: []].append(row) }
+      }
+      _ = try await copy.commit(batch)
+    }
+  }
+
+  private func copyMembers(
+    of channel: Int64, to copy: Archive, _ target: Int64, _ rules: RedactionRules
+  ) async throws(ChatError) {
+    var last: UserID?
+    while true {
+      let page = try members(of: channel, after: last, limit: 500)
+      guard !page.isEmpty else { return }
+      var batch = ImportBatch()
+      for stored in page {
+        var record = try stored.member()
+        last = record.member.user.id
+        record.raw = nil
+        if !rules.droppedUsers.contains(record.member.user.id) { batch.members[target, default: []].append(MemberRow(record)) }
+      }
+      _ = try await copy.commit(batch)
+    }
+  }
+
+  /// The bytes of an attachment, if they are here, in the store of another archive.
+  func carry(_ attachment: Attachment, to copy: Archive) async throws(ChatError) -> FetchedFile? {
+    guard let sha256 = attachment.sha256, let bytes = try files.bytes(of: sha256) else { return nil }
+    let stored =
+      copy.files.contains(sha256)
+      ? StoredFile(sha256: sha256, size: Int64(bytes.count)) : try await copy.files.store(bytes)
+    return FetchedFile(stored: stored, url: nil, name: attachment.name, mimeType: attachment.mimeType)
+  }
+}
+
+extension RedactionRules {
+  /// nil for a message that is left out.
+  func redacted(_ record: MessageRecord) -> MessageRecord? {
+    if let sender = record.message.sender, droppedUsers.contains(sender) { return nil }
+    var message = record.message.removingUsers(droppedUsers)
+    if masksBodies {
+      message.content = message.content.masked
+      message.customData = nil
+      message.replyTo?.quoted = nil
+    }
+    return MessageRecord(message: message, origin: record.origin)
+  }
+}
+
+extension MessageContent {
+  /// Of the same kind as far as that says nothing of what was written.
+  fileprivate var masked: MessageContent {
+    switch self {
+    case .text(let text): .text(Self.dots(text))
+    case .markdown(let text): .markdown(Self.dots(text))
+    case .image, .audio, .video, .file: mappingAttachments { _ in Attachment() }
+    case .location: .location(Location(latitude: 0, longitude: 0))
+    case .merged(let title, let messages):
+      .merged(
+        title: Self.dots(title),
+        messages: messages.map { quoted in
+          var quoted = quoted
+          quoted.content = quoted.content.masked
+          return quoted
+        })
+    case .system(var notice): { () -> MessageContent in
+      notice.text = nil
+      notice.raw = nil
+      return .system(notice)
+    }()
+    case .recalled: self
+    case .card, .sticker, .custom, .unknown: .text("·")
+    }
+  }
+
+  private static func dots(_ text: String) -> String { String(repeating: "·", count: text.count) }
+}

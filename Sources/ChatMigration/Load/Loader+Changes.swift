@@ -1,0 +1,171 @@
+import Synchronization
+import UnifiedChat
+
+/// What has changed at the source since it was written: edits, recalls, deletions, members who left, profiles.
+///
+/// Every step may be done twice, so that a run that is killed here simply does it again.
+extension Loader {
+  private static let page = 200
+
+  // MARK: Users
+
+  /// Writes the profiles that changed.
+  func changeUsers(_ form: DestinationForm) async throws(ChatError) {
+    var done = Int64(try await ledger.note("changes.users") ?? "") ?? 0
+    let watermark = try await ledger.userWatermark()
+    while true {
+      let changes = try await archive.changes(of: 0, after: done, limit: Self.page)
+      guard let last = changes.last else { return }
+      var users: [UserRecord] = []
+      for id in Set(changes.map { UserID($0.id) }).sorted() {
+        guard let user = try await archive.user(id), user.ordinal <= watermark else { continue }
+        users.append(try user.stored.user())
+      }
+      var work = UserWork()
+      try await load(users, form, &work)
+      done = last.number
+      // They were counted when they were first written.
+      try await ledger.commit(0, changesUpTo: done, gone: [], late: [], LoadTally())
+      changeCount.add(users.count)
+    }
+  }
+
+  // MARK: Channels
+
+  /// Changes and removes what an earlier run wrote. New members, roles and read marks come with the channel itself.
+  func applyChanges(_ work: inout ChannelWork, after number: Int64) async throws(ChatError) {
+    var done = number
+    while true {
+      if Task.isCancelled { throw .cancelled(.writeDestination) }
+      let changes = try await archive.changes(of: work.channel, after: done, limit: Self.page)
+      guard let last = changes.last else { return }
+      var result = ChangeResult()
+      try await removeMembers(changes, work, &result)
+      try await removeMessages(changes, work, &result)
+      try await changeMessages(changes, work, &result)
+      done = last.number
+      try await ledger.commit(work.channel, changesUpTo: done, gone: result.gone, late: result.late, result.tally)
+      changeCount.add(result.count)
+    }
+  }
+
+  private struct ChangeResult {
+    var gone: [MessageID] = []
+    var late: [LateLoss] = []
+    var tally = LoadTally()
+    var count = 0
+
+    mutating func add(late loss: Loss, kind: String, id: String) {
+      late.append(LateLoss(kind: kind, id: id, loss: loss))
+      tally.add(loss, of: id)
+    }
+  }
+
+  private func removeMembers(
+    _ changes: [ArchivedChange], _ work: ChannelWork, _ result: inout ChangeResult
+  ) async throws(ChatError) {
+    var gone: [UserID] = []
+    for change in changes where change.list == .members && change.isRemoved {
+      // Who came back since is a member.
+      if try await archive.member(UserID(change.id), of: work.channel) == nil { gone.append(UserID(change.id)) }
+    }
+    guard !gone.isEmpty else { return }
+    let users = try await ledger.destinations(of: gone)
+    do throws(ChatError) {
+      try await pacer.perform(.writeDestination) { [place = work.destination] () throws(ChatError) in
+        try await destination.removeMembers(gone.compactMap { users[$0] }, from: place)
+      }
+      result.count += gone.count
+    } catch {
+      guard error.isOfItems else { throw error }
+      for user in gone { result.add(late: .lateMember, kind: "member", id: user.rawValue) }
+    }
+  }
+
+  private func removeMessages(
+    _ changes: [ArchivedChange], _ work: ChannelWork, _ result: inout ChangeResult
+  ) async throws(ChatError) {
+    let ids = changes.filter { $0.list == .messages && $0.isRemoved }.map { MessageID($0.id) }
+    let present = try await archive.messages(in: work.channel, ids: ids)
+    let places = try await ledger.destinations(of: ids.filter { present[$0] == nil }, in: work.channel)
+    let gone = ids.filter { places[$0] != nil }
+    for start in stride(from: 0, to: gone.count, by: max(1, destination.limits.batch)) {
+      let part = Array(gone[start..<min(gone.count, start + max(1, destination.limits.batch))])
+      do throws(ChatError) {
+        try await pacer.perform(.writeDestination) { [place = work.destination] () throws(ChatError) in
+          try await destination.removeMessages(part.compactMap { places[$0] }, in: place)
+        }
+        result.gone += part
+        result.count += part.count
+        for id in part.compactMap({ places[$0] }) {
+          result.late.append(LateLoss(kind: LateLoss.removed, id: id.rawValue, loss: .tombstone))
+        }
+      } catch {
+        guard error.isOfItems else { throw error }
+        for id in part { result.add(late: .lateRemoval, kind: "message", id: id.rawValue) }
+      }
+    }
+  }
+
+  private func changeMessages(
+    _ changes: [ArchivedChange], _ work: ChannelWork, _ result: inout ChangeResult
+  ) async throws(ChatError) {
+    let ids = changes.filter { $0.list == .messages && !$0.isRemoved }.map { MessageID($0.id) }
+    let stored = try await archive.messages(in: work.channel, ids: ids)
+    // Those above the watermark are about to be written as they are now.
+    let due = stored.values.filter { $0.ordinal <= work.watermark }.sorted { $0.ordinal < $1.ordinal }
+    let places = try await ledger.destinations(of: due.map(\.id), in: work.channel)
+    for archived in due {
+      guard let place = places[archived.id] else { continue }
+      let original = try archived.stored.message()
+      let users = try await directory.destinations(of: Set(original.message.namedUsers))
+      // Its losses were counted when it was first written, but for the one that a change brings.
+      var uncounted = LoadTally()
+      let record = try await placingAttachments(of: work.form.message(original, users: users), work, &uncounted)
+      try await change(record, archived.id, place, work, &result)
+    }
+  }
+
+  private func change(
+    _ record: MessageRecord, _ id: MessageID, _ place: MessageID, _ work: ChannelWork, _ result: inout ChangeResult
+  ) async throws(ChatError) {
+    do throws(ChatError) {
+      let outcome = try await pacer.perform(.writeDestination) { [channel = work.destination] () throws(ChatError) in
+        let outcome = try await destination.changeMessage(record, id: place, in: channel)
+        if case .refused(let error) = outcome, !error.isFinalForItem { throw error }
+        return outcome
+      }
+      switch outcome {
+      case .written(let given), .existed(let given):
+        if given != place { try await ledger.commit(found: [id: given], in: work.channel, areOwn: true) }
+        for loss in destination.losses(of: .message(record)) where loss.field == "message.editedAt" {
+          result.tally.add(loss, of: id.rawValue)
+        }
+        result.count += 1
+      case .skipped(let loss):
+        result.add(late: loss, kind: "message", id: id.rawValue)
+        result.count += 1
+      case .refused(let error): throw error
+      }
+    } catch {
+      guard error.isOfItems || error.isFinalForItem else { throw error }
+      result.add(late: .lateChange, kind: "message", id: id.rawValue)
+    }
+  }
+}
+
+/// How many items a run changed.
+final class ChangeCount: Sendable {
+  private let count = Mutex(0)
+
+  func add(_ number: Int) { count.withLock { $0 += number } }
+  var value: Int { count.withLock { $0 } }
+}
+
+extension Archive {
+  /// What a ledger is bound to: the archive, in the order that its messages have now.
+  func stamp() throws(ChatError) -> String {
+    let id = try identity().id
+    return try manifestValue("order").map { "\(id) in order \($0)" } ?? id
+  }
+}
