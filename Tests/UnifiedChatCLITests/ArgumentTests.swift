@@ -33,6 +33,12 @@ struct ArgumentTests {
     Case(words: ["cache", "stat", "--as", "alice"], code: 2, says: ["did you mean \"stats\"?"]),
     Case(words: ["cache", "search", "--as", "alice"], code: 2, says: ["needs WORDS"]),
     Case(words: ["migrate", "run", "--from", "a"], code: 2, says: ["needs --to"]),
+    Case(words: ["migrate", "folow"], code: 2, says: ["did you mean \"follow\"?"]),
+    Case(words: ["migrate", "follow", "--from", "a", "--to", "b"], code: 2, says: ["needs --cut-over"]),
+    Case(
+      words: ["migrate", "run", "--from", "a", "--to", "b", "--attachments", "lnk"], code: 2, says: ["upload, link"]),
+    Case(words: ["archive", "search", "a.uchat"], code: 2, says: ["needs words"]),
+    Case(words: ["archive", "import", "x", "--to", "y", "--export", "sendbird"], code: 2, says: ["exports of sendbird"]),
   ]
 
   @Test("the line says what, where and the mend, and the exit code is the documented one", arguments: cases)
@@ -50,7 +56,8 @@ struct ArgumentTests {
     "every command explains itself with an example",
     arguments: [
       ["emulate"], ["seed"], ["chat"], ["conformance"], ["archive", "pull"], ["archive", "show"], ["archive", "verify"],
-      ["archive", "export"], ["archive", "import"], ["migrate", "plan"], ["migrate", "run"], ["migrate", "resume"],
+      ["archive", "export"], ["archive", "import"], ["archive", "search"], ["archive", "redact"], ["migrate", "plan"],
+      ["migrate", "run"], ["migrate", "resume"], ["migrate", "follow"], ["migrate", "rollback"], ["migrate", "report"],
       ["verify"], ["capabilities"], ["cache", "stats"], ["cache", "verify"], ["cache", "repair"], ["cache", "clear"],
       ["cache", "search"], ["config", "check"], ["config", "init"],
     ])

@@ -23,7 +23,7 @@ private struct Seeded: RandomNumberGenerator {
 }
 
 /// A vendor's emulator as a process of its own, which outlives the kills.
-private struct RunningEmulator {
+struct RunningEmulator {
   let process: Process
   let baseURL: String
 
@@ -50,16 +50,16 @@ struct KillTests {
   private static let points = 20
 
   /// Six channels of 250 messages, honest duplicates in the same millisecond among them.
-  private static func records() -> String {
+  static func records(channels: Int = 6, messages: Int = 250) -> String {
     var lines: [JSONValue] = (0..<8).map { Record.user(UserRecord(user: User(id: UserID("user-\($0)")))).json() }
-    for channel in 0..<6 {
+    for channel in 0..<channels {
       let id = ChannelID("c0ffee00c0ffee00c0ffee0\(channel)")
       lines.append(Record.channel(ChannelRecord(channel: Channel(id: id, kind: .group, name: "n\(channel)"))).json())
       for user in 0..<8 {
         let member = Member(user: User(id: UserID("user-\(user)")), role: user == 0 ? .owner : .member)
         lines.append(Record.member(MemberRecord(channel: id, member: member)).json())
       }
-      for number in 0..<250 {
+      for number in 0..<messages {
         let name = "\(channel)-\(number)"
         let message = Message(
           channel: id, id: MessageID("msg-" + name + String(repeating: "x", count: 18 - name.utf8.count)),
@@ -72,7 +72,7 @@ struct KillTests {
     return lines.map { $0.text() + "\n" }.joined()
   }
 
-  private static func configuration(_ profiles: [(vendor: String, baseURL: String)]) -> String {
+  static func configuration(_ profiles: [(vendor: String, baseURL: String)]) -> String {
     let entries = profiles.map { vendor, baseURL in
       let socket = "ws" + baseURL.dropFirst(4)
       return """

@@ -7,72 +7,103 @@ import UnifiedChat
 enum MigrateCommands {
   static let command = Command(
     name: "migrate", summary: "move an archive, or a whole app, to another vendor",
-    children: [plan, run, resume])
+    children: [plan, run, resume, MigrateFollow.command, MigrateRollback.command, report])
 
-  static let options: [OptionSpec] = [
+  /// From where to where.
+  static let ends: [OptionSpec] = [
     Settings.configOption,
     .value("from", "ARCHIVE|PROFILE", "an archive, or a profile that is pulled first", required: true),
     .value("to", "PROFILE", "the profile that is written", required: true),
     .value("archive", "FILE", "the archive in between, when --from is a profile (default <profile>.uchat)"),
     .value("ledger", "FILE", "what is confirmed (default <archive>.<vendor>.ledger)"),
-    .value("parallel", "N", "channels at once (default: the destination's)"),
-    .value("report", "FILE", "write the fidelity report (.json, .md or .html)", repeatable: true),
-    .flag("no-verify", "do not read the destination back"), Command.json,
   ]
+
+  static let writing: [OptionSpec] =
+    [
+      .value("parallel", "N", "channels at once (default: the destination's)"),
+      .flag("into-existing", "write beside channels that the destination holds already"),
+      .flag("share", "let other processes that say so work on the same ledger at once"),
+      .value("audit", "FILE", "append one JSON line for each write: which item, to where, how it ended"),
+    ] + MigrateOptions.mapping + FilterOptions.specs + MigrateOptions.limits
+
+  static let reports: [OptionSpec] = [
+    .value("report", "FILE", "write the fidelity report (.json, .md or .html)", repeatable: true), Command.json,
+  ]
+
+  private static let runOptions =
+    ends + [
+      .flag("delta", "read the source again from its start: what is new, edited, recalled, deleted, read or left"),
+      .flag("no-verify", "do not read the destination back"),
+    ] + writing + reports
 
   private static let plan = Command(
     name: "plan", summary: "what would cross, what would not, and how long it takes; writes nothing",
-    options: options.filter { !["report", "no-verify"].contains($0.name) },
+    options: ends + MigrateOptions.mapping + FilterOptions.specs + [Command.json],
     examples: ["unifiedchat migrate plan --from rescue.uchat --to openim"]
   ) { invocation in
     let run = try make(invocation)
     let plan = try await Running.interruptible(run.progress) { try await run.plan() }
-    Standard.line(invocation.json ? plan.json().text() : text(plan))
+    Standard.line(invocation.json ? plan.json().text() : plan.words())
     return .success
   }
 
-  private static func text(_ plan: MigrationPlan) -> String {
-    let kinds = plan.channelsByKind.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
-    var lines = [
-      "\(plan.source) to \(plan.destination): \(plan.users) users, \(plan.channels) channels (\(kinds)), "
-        + "\(plan.members) members, \(plan.messages) messages, \(plan.attachments) attachments "
-        + "(\(plan.attachmentBytes) bytes)",
-      "\(plan.requests) requests, about \(ProgressLine.duration(Int(plan.estimate.components.seconds))) at "
-        + "\(plan.requestsPerSecond) a second",
-    ]
-    if plan.unreadable > 0 { lines.append("\(plan.unreadable) items of the source could not be read") }
-    for counted in plan.losses + plan.overLimit {
-      lines.append(
-        "\(counted.count) × \(counted.loss.field), \(counted.loss.treatment.rawValue): \(counted.loss.explanation)"
-          + " (for example \(counted.examples.prefix(3).joined(separator: ", ")))")
-    }
-    return lines.joined(separator: "\n")
-  }
-
   private static let run = Command(
-    name: "run", summary: "pull if needed, load, verify; killed or not, run it again and it goes on", options: options,
+    name: "run", summary: "pull if needed, load, verify; killed or not, run it again and it goes on",
+    options: runOptions,
     examples: [
       "unifiedchat migrate run --from rescue.uchat --to openim --report report.html",
       "unifiedchat migrate run --from leancloud --to sendbird",
+      "unifiedchat migrate run --from leancloud --to sendbird --delta",
+      "unifiedchat migrate run --from rescue.uchat --to openim --users ids.csv --exclude-user spammer",
     ], run: execute)
 
   private static let resume = Command(
-    name: "resume", summary: "the same as run, for those who look for it", options: options,
+    name: "resume", summary: "the same as run, for those who look for it", options: runOptions,
     examples: ["unifiedchat migrate resume --from rescue.uchat --to openim"], run: execute)
 
   private static func execute(_ invocation: Invocation) async throws -> ExitCode {
     let run = try make(invocation)
-    let report = try await Running.interruptible(run.progress) { try await run.run() }
+    let report = try await resumable("migrate resume") {
+      try await Running.interruptible(run.progress) { try await run.run() }
+    }
     return try finish(report, invocation)
+  }
+
+  private static let report = Command(
+    name: "report", summary: "the fidelity report again, with what the last verification found; asks nobody",
+    options: ends + reports,
+    examples: ["unifiedchat migrate report --from rescue.uchat --to openim --report report.html --report report.md"]
+  ) { invocation in
+    let run = try make(invocation)
+    return try finish(try await run.report(), invocation)
+  }
+
+  // MARK: Parts
+
+  /// Tells how to go on when `body` was stopped.
+  static func resumable<Value>(_ command: String, _ body: () async throws -> Value) async throws -> Value {
+    do { return try await body() } catch let error as ChatError where error.kind == .cancelled {
+      let reason = error.detail.isEmpty ? "interrupted; what was confirmed is kept" : error.detail
+      throw Failure(.interrupted, "\(reason); go on with: \(again(command))")
+    }
+  }
+
+  /// The command line as it was given, with another command.
+  private static func again(_ command: String) -> String {
+    let words = CommandLine.arguments.dropFirst(3).map { word in
+      let isPlain = word.allSatisfy { $0.isLetter || $0.isNumber || "-_./=:@,".contains($0) } && !word.isEmpty
+      return isPlain ? word : "'" + word.replacingOccurrences(of: "'", with: "'\\''") + "'"
+    }
+    return (["unifiedchat", command] + words).joined(separator: " ")
   }
 
   static func finish(_ report: FidelityReport, _ invocation: Invocation) throws -> ExitCode {
     for file in invocation.all("report") { try write(report, to: file) }
     Standard.line(invocation.json ? report.json().text() : report.markdown())
-    return report.isPerfect ? .success : .different
+    return report.isGood ? .success : .different
   }
 
-  private static func write(_ report: FidelityReport, to file: String) throws {
+  static func write(_ report: FidelityReport, to file: String) throws {
     switch (file as NSString).pathExtension {
     case "json": try Files.write(report.json().bytes() + [0x0A], to: file)
     case "html": try Files.write(Array(report.html().utf8), to: file)
@@ -85,13 +116,19 @@ enum MigrateCommands {
     let settings = try Settings(invocation)
     let target = try settings.profile(named: invocation.value("to"))
     let from = invocation.value("from") ?? ""
-    var options = MigrationOptions()
+    var options = MigrationOptions(
+      verifies: !invocation.has("no-verify") && !invocation.has("share"),
+      refusesNonEmpty: !invocation.has("into-existing"), sharesLedger: invocation.has("share"),
+      auditPath: invocation.value("audit"))
+    options.extraction.rereads = invocation.has("delta")
+    options.load.users = try MigrateOptions.users(invocation)
+    options.load.rules = try MigrateOptions.rules(invocation)
+    options.load.limits = try MigrateOptions.limits(invocation)
     if let parallel = try invocation.integer("parallel", in: 1...64) {
       options.extraction.parallelChannels = parallel
       options.load.parallelChannels = parallel
     }
-    let verifies = !invocation.has("no-verify")
-    let readBack = verifies ? try settings.source(target) : nil
+    let readBack = try settings.source(target)
     if let profile = settings.configuration.profiles[from] {
       guard profile.name != target.name else { throw Failure(.usage, "--from and --to name the same profile") }
       return MigrationRun(
@@ -104,6 +141,9 @@ enum MigrateCommands {
       throw Failure(
         .configuration,
         "--from \(from): neither a file nor a profile" + (near.map { "; did you mean the profile \"\($0)\"?" } ?? ""))
+    }
+    guard !invocation.has("delta") else {
+      throw Failure(.usage, "--delta needs a profile as --from: an archive does not change by itself")
     }
     return MigrationRun(
       archive: from, destination: try settings.destination(target), readBack: readBack,

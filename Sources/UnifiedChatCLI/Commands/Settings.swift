@@ -12,6 +12,8 @@ struct Settings {
   let registry: AdapterRegistry
   let folder: String
 
+  static func registry() -> AdapterRegistry { AllAdapters.registry() }
+
   /// - Throws: a configuration failure that lists every problem of the file.
   init(_ invocation: Invocation) throws {
     let path = invocation.value("config") ?? "unifiedchat.json"

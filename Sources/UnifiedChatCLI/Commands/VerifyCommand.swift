@@ -10,22 +10,48 @@ enum VerifyCommand {
       .value("archive", "FILE", "what must be there", required: true),
       .value("against", "PROFILE", "where it must be", required: true),
       .value("ledger", "FILE", "what was confirmed (default <archive>.<vendor>.ledger)"),
-      .value("report", "FILE", "write the fidelity report (.json, .md or .html)", repeatable: true), Command.json,
+      .value("combined", "FILE", "write the sign of every item, one a line, to this file instead of the output"),
+      .flag("allow-extra", "messages that the archive does not have are no error: people write there already"),
+    ] + MigrateCommands.reports,
+    examples: [
+      "unifiedchat verify --archive rescue.uchat --against openim",
+      "unifiedchat verify --archive rescue.uchat --against openim --combined signs.txt --report report.html",
     ],
-    examples: ["unifiedchat verify --archive rescue.uchat --against openim"],
-    details: "A sign for each channel: = equal, + missing at the destination, - not in the archive, * different, "
-      + "! not verified. Exit code 0 only when all are equal.", run: run)
+    details: "A sign for each channel, and for each item that is not equal: = equal, + missing at the destination, "
+      + "- not in the archive, * different, ! could not be checked. What could not be checked is not verified. Exit code "
+      + "0 only when all are equal.", run: run)
 
   private static func run(_ invocation: Invocation) async throws -> ExitCode {
     let settings = try Settings(invocation)
     let target = try settings.profile(named: invocation.value("against"))
+    var options = MigrationOptions()
+    options.verify.forbidsExtra = !invocation.has("allow-extra")
     let run = MigrationRun(
       archive: invocation.value("archive") ?? "", destination: try settings.destination(target),
-      readBack: try settings.source(target), ledger: invocation.value("ledger"), tool: ArchiveCommands.tool)
+      readBack: try settings.source(target), ledger: invocation.value("ledger"), options: options,
+      tool: ArchiveCommands.tool)
     let report = try await Running.interruptible(run.progress) { try await run.verify() }
-    if !invocation.json {
-      for channel in report.verification?.channels ?? [] { Standard.line("\(channel.sign.rawValue) \(channel.channel)") }
+    let lines = report.verification.map(signs) ?? []
+    if let file = invocation.value("combined") {
+      try Files.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: file)
+    } else if !invocation.json {
+      for line in lines { Standard.line(line) }
     }
-    return try MigrateCommands.finish(report, invocation)
+    for file in invocation.all("report") { try MigrateCommands.write(report, to: file) }
+    Standard.line(invocation.json ? report.json().text() : report.sentence)
+    return report.isPerfect ? .success : .different
+  }
+
+  /// `sign path`, as copying tools print it; what is known of a difference follows after a tab.
+  private static func signs(_ result: VerifyResult) -> [String] {
+    var lines = result.userExamples.map { "\($0.sign.rawValue) users/\($0.id)\t\($0.what)" }
+    for channel in result.channels {
+      lines.append("\(channel.sign.rawValue) \(channel.channel)" + (channel.failure.map { "\t\($0)" } ?? ""))
+      for finding in channel.examples {
+        let place = finding.kind == "channel" ? "" : "/\(finding.kind)/\(finding.id)"
+        lines.append("\(finding.sign.rawValue) \(channel.channel)\(place)\t\(finding.what)")
+      }
+    }
+    return lines
   }
 }

@@ -7,7 +7,7 @@ import Synchronization
   import Darwin
 #endif
 
-/// Shows how far a long run has come: one line that rewrites itself on a terminal, a JSON line every few seconds
+/// Shows how far a long run has come: one line that rewrites itself on a terminal, a JSON line every second
 /// elsewhere. Goes to standard error, so that results can be piped.
 final class ProgressLine: Sendable {
   enum Style: Sendable { case terminal, json }
@@ -37,7 +37,7 @@ final class ProgressLine: Sendable {
         state.shownAt = nil
       }
       let isLast = total.map { done >= $0 } ?? false
-      let pause: Duration = style == .terminal ? .milliseconds(100) : .seconds(2)
+      let pause: Duration = style == .terminal ? .milliseconds(100) : .seconds(1)
       if let shown = state.shownAt, now - shown < pause, !isLast { return }
       state.shownAt = now
       let seconds = (now - state.startedAt) / .seconds(1)
@@ -61,7 +61,7 @@ final class ProgressLine: Sendable {
       ]
       emit("{" + parts.compactMap(\.self).joined(separator: ",") + "}\n")
     case .terminal:
-      var text = "\(phase): \(done)" + (total.map { " of \($0)" } ?? "") + " \(unit)"
+      var text = "\(phase): " + Self.bar(done, total) + "\(done)" + (total.map { " of \($0)" } ?? "") + " \(unit)"
       if let rate { text += ", \(Int(rate))/s" }
       if let eta, eta > 0 { text += ", \(Self.duration(eta)) left" }
       emit("\r" + text + String(repeating: " ", count: max(0, state.width - text.count)))
@@ -75,6 +75,13 @@ final class ProgressLine: Sendable {
   }
 
   private func emit(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+
+  /// Twenty places, and nothing where the end is not known.
+  static func bar(_ done: Int, _ total: Int?) -> String {
+    guard let total, total > 0 else { return "" }
+    let full = min(20, max(0, Int(Double(done) / Double(total) * 20)))
+    return "[" + String(repeating: "#", count: full) + String(repeating: ".", count: 20 - full) + "] "
+  }
 
   static func duration(_ seconds: Int) -> String {
     seconds < 60 ? "\(seconds)s" : seconds < 3600 ? "\(seconds / 60)m \(seconds % 60)s" : "\(seconds / 3600)h \(seconds / 60 % 60)m"

@@ -1,6 +1,7 @@
 import ChatMigration
 import Dispatch
 import Foundation
+import Synchronization
 import UnifiedChat
 
 #if canImport(Glibc)
@@ -24,10 +25,15 @@ enum Running {
       line.end()
     }
     let work = Task { try await body() }
+    let signals = SignalCount()
     let sources = [SIGINT, SIGTERM].map { number in
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-      source.setEventHandler { work.cancel() }
+      source.setEventHandler {
+        // A second one is from somebody who does not want to wait; what is confirmed is stored in any case.
+        if signals.isRepeated() { _exit(ExitCode.interrupted.rawValue) }
+        work.cancel()
+      }
       source.resume()
       return source
     }
@@ -36,5 +42,18 @@ enum Running {
     reporter.finish()
     await showing.value
     return try result.get()
+  }
+}
+
+/// How often somebody has asked for the end.
+private final class SignalCount: Sendable {
+  private let count = Mutex(0)
+
+  /// False for the first.
+  func isRepeated() -> Bool {
+    count.withLock { count in
+      count += 1
+      return count > 1
+    }
   }
 }
