@@ -122,7 +122,7 @@ let package = Package(
       "Benchmarks",
       [
         "UnifiedChat", "ChatJSON", "ChatTransport", "ChatCache", "ChatClient", "ChatEmulation", "ChatConformance",
-        "ChatHarness", "AllAdapters", "CSQLite", "CBenchmarkPeers",
+        "ChatHarness", "ChatInterchange", "ChatMigration", "AllAdapters", "CSQLite", "CBenchmarkPeers",
       ]),
     .target(
       name: "CBenchmarkPeers", cxxSettings: hasSimdjson ? [.define("PEER_SIMDJSON")] : [],
