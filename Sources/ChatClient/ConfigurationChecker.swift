@@ -207,7 +207,19 @@ struct ConfigurationChecker {
       add("\(place)/\(key)", "no URL of this kind", "write \(schemes[0])://host or \(schemes[1])://host:port")
       return nil
     }
+    if scheme.lowercased() == schemes[1], let host = parts?.host, !Self.isThisMachine(host) {
+      problems.append(
+        ConfigurationProblem(
+          .warning, at: "\(place)/\(key)", "not encrypted: tokens and messages can be read on the way",
+          mend: "write \(schemes[0])://, unless the whole way is yours"))
+    }
     return text
+  }
+
+  private static func isThisMachine(_ host: String) -> Bool {
+    let name = host.lowercased().trimmingCharacters(in: ["[", "]"])
+    return name == "localhost" || name.hasSuffix(".localhost") || name == "::1"
+      || (name.hasPrefix("127.") && name.allSatisfy { $0.isNumber || $0 == "." })
   }
 
   private mutating func wholeNumber(

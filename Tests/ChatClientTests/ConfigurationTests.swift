@@ -114,6 +114,20 @@ struct ConfigurationTests {
     #expect(!reading.problems.description.contains("s3cr3t"))
   }
 
+  @Test(
+    "warns of a way that is not encrypted, but for this machine",
+    arguments: [
+      ("http://chat.example", "ws://chat.example:1", ["api", "realtime"]),
+      ("https://chat.example", "wss://chat.example", []), ("http://localhost:1", "ws://127.0.0.1:1", []),
+      ("http://[::1]:1", "ws://127.evil.example", ["realtime"]),
+    ])
+  func plain(_ api: String, _ realtime: String, _ places: [String]) {
+    let reading = read(
+      #"{"use": "p", "profiles": {"p": {"vendor": "homely", "endpoints": {"api": "\#(api)", "realtime": "\#(realtime)"}}}}"#)
+    #expect(reading.configuration != nil)
+    #expect(reading.warnings.map(\.place) == places.map { "/profiles/p/endpoints/" + $0 })
+  }
+
   @Test("knows the profile that was meant")
   func use() throws {
     let reading = read(#"{"use": "pord", "profiles": {"prod": {"vendor": "homely", "endpoints": {"api": "http://h"}}}}"#)
