@@ -30,11 +30,23 @@ final class SystemAlarms: Sendable {
     let sleeper = Sleeper()
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        if sleeper.begin(continuation) { add(sleeper, due: due) }
+        if sleeper.begin({ continuation.resume(with: $0) }) { add(sleeper, due: due) }
       }
     } onCancel: {
-      if sleeper.end(.failure(CancellationError())) { state.withLock { $0.queue.noteEnd() } }
+      cancel(sleeper)
     }
+  }
+
+  /// Calls `action` after that time, on a thread that others wait for.
+  func alarm(after duration: Duration, _ action: @escaping @Sendable () -> Void) -> Alarm {
+    let sleeper = Sleeper()
+    _ = sleeper.begin { result in if case .success = result { action() } }
+    add(sleeper, due: ContinuousClock.now.advanced(by: max(.zero, duration)))
+    return Alarm { [self] in cancel(sleeper) }
+  }
+
+  private func cancel(_ sleeper: Sleeper) {
+    if sleeper.end(.failure(CancellationError())) { state.withLock { $0.queue.noteEnd() } }
   }
 
   private func add(_ sleeper: Sleeper, due: ContinuousClock.Instant) {
@@ -70,9 +82,11 @@ final class SystemAlarms: Sendable {
 
 /// One who sleeps. Both the clock and a cancellation may end it; the first counts.
 private final class Sleeper: Sendable {
+  typealias Wake = @Sendable (Result<Void, any Error>) -> Void
+
   private enum State {
     case new
-    case asleep(CheckedContinuation<Void, any Error>)
+    case asleep(Wake)
     case over
   }
 
@@ -80,26 +94,26 @@ private final class Sleeper: Sendable {
 
   var isOver: Bool { state.withLock { if case .over = $0 { true } else { false } } }
 
-  /// False when it was cancelled before; the continuation has been resumed then.
-  func begin(_ continuation: CheckedContinuation<Void, any Error>) -> Bool {
+  /// False when it was cancelled before; `wake` has been called then.
+  func begin(_ wake: @escaping Wake) -> Bool {
     let begins = state.withLock { state in
       guard case .new = state else { return false }
-      state = .asleep(continuation)
+      state = .asleep(wake)
       return true
     }
-    if !begins { continuation.resume(throwing: CancellationError()) }
+    if !begins { wake(.failure(CancellationError())) }
     return begins
   }
 
   /// True when it slept until now.
   func end(_ result: Result<Void, any Error>) -> Bool {
-    let continuation = state.withLock { state -> CheckedContinuation<Void, any Error>? in
+    let wake = state.withLock { state -> Wake? in
       defer { state = .over }
-      if case .asleep(let continuation) = state { return continuation }
+      if case .asleep(let wake) = state { return wake }
       return nil
     }
-    continuation?.resume(with: result)
-    return continuation != nil
+    wake?(result)
+    return wake != nil
   }
 }
 

@@ -31,6 +31,30 @@ struct SystemClockTests {
     try await other.value
   }
 
+  @Test("an alarm calls once, not before its time; a cancelled one never", arguments: [true, false])
+  func alarm(isSystem: Bool) async throws {
+    let manual = ManualClock()
+    let clock: any ChatClock = isSystem ? SystemClock() : manual
+    let (calls, feed) = AsyncStream.makeStream(of: String.self)
+    let start = ContinuousClock.now
+    let cancelled = clock.alarm(after: .milliseconds(10)) { feed.yield("cancelled") }
+    let first = clock.alarm(after: .milliseconds(20)) { feed.yield("first") }
+    cancelled.cancel()
+    let time = Task {
+      while !isSystem, !Task.isCancelled {
+        manual.advance(by: .milliseconds(20))
+        await Task.yield()
+      }
+    }
+    defer { time.cancel() }
+    var iterator = calls.makeAsyncIterator()
+    #expect(await iterator.next() == "first")
+    if isSystem { #expect(ContinuousClock.now - start >= .milliseconds(20)) }
+    first.cancel()
+    feed.finish()
+    #expect(await iterator.next() == nil)
+  }
+
   @Test("no time is no sleep, but a cancelled task is told so")
   func nothing() async throws {
     try await SystemClock().sleep(for: .zero)

@@ -448,14 +448,12 @@ actor LeanCloudLine {
     pending[number] = (answer, operation)
     var frame = frame
     frame.serial = number
-    let clock = clock
     let timeout = limit ?? settings.timeout
     do { try await write(frame) } catch {
       pending[number] = nil
       throw Self.renamed(error, operation)
     }
-    let timer = Task {
-      do { try await clock.sleep(for: timeout) } catch { return }
+    let timer = clock.alarm(after: timeout) {
       answer.fulfil(.failure(ChatError(.timeout, operation: operation, detail: "no answer within the limit")))
     }
     defer {

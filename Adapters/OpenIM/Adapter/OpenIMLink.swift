@@ -208,10 +208,7 @@ final class OpenIMWaiter<Value: Sendable>: Sendable {
   /// For one caller.
   func value(within timeout: Duration, _ clock: any ChatClock, late: Value, cancelled: Value) async -> Value {
     if let current { return current }
-    let alarm = Task {
-      guard (try? await clock.sleep(for: timeout)) != nil else { return }
-      self.fulfil(late)
-    }
+    let alarm = clock.alarm(after: timeout) { self.fulfil(late) }
     defer { alarm.cancel() }
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in

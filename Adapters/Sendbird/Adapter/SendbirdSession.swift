@@ -510,11 +510,8 @@ extension SendbirdAdapter {
   private func answer(
     _ waiter: SendbirdWaiter, _ key: Key, within timeout: Duration, _ operation: ChatError.Operation
   ) async throws(ChatError) -> SendbirdFrame {
-    let clock = self.clock
-    let timer = Task {
-      if (try? await clock.sleep(for: timeout)) != nil {
-        waiter.expire(ChatError(.timeout, operation: operation, detail: "no answer"))
-      }
+    let timer = clock.alarm(after: timeout) {
+      waiter.expire(ChatError(.timeout, operation: operation, detail: "no answer"))
     }
     let outcome = await waiter.outcome(operation)
     timer.cancel()
