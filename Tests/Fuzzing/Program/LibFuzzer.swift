@@ -2,46 +2,36 @@
   import ChatFuzzing
   import Foundation
 
-  /// libFuzzer's own driver: chooses inputs by the coverage that the compiler's instrumentation reports.
-  @_silgen_name("LLVMFuzzerRunDriver")
-  private func runDriver(
-    _ count: UnsafeMutablePointer<Int32>, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>,
-    _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> Int32
-  ) -> Int32
+  // libFuzzer has the main function. It chooses inputs by the coverage that the compiler's instrumentation reports.
 
-  enum LibFuzzer {
-    // Set once before the driver starts, on the only thread.
-    nonisolated(unsafe) private static var target: FuzzTarget?
-
-    static func run(_ target: FuzzTarget, _ arguments: [String]) -> Int32 {
-      self.target = target
-      if let corpus = arguments.first(where: { !$0.hasPrefix("-") }) { plant(target.seeds, in: corpus) }
-      // libFuzzer keeps the array for as long as the process lives.
-      let list = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: arguments.count + 2)
-      list.initialize(repeating: nil, count: arguments.count + 2)
-      for (index, text) in (["fuzz " + target.name] + arguments).enumerated() { list[index] = strdup(text) }
-      var count = Int32(arguments.count + 1)
-      var start: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>? = list
-      return runDriver(&count, &start) { bytes, length in LibFuzzer.test(bytes, length) }
+  /// What the environment variable FUZZ_TARGET names.
+  private let target: FuzzTarget = {
+    let name = ProcessInfo.processInfo.environment["FUZZ_TARGET"] ?? ""
+    guard let target = FuzzTarget.all.first(where: { $0.name == name }) else {
+      FileHandle.standardError.write(Data("fuzz: FUZZ_TARGET names no target\n".utf8))
+      exit(2)
     }
+    return target
+  }()
 
-    /// libFuzzer begins with what lies in the folder of its corpus.
-    private static func plant(_ seeds: [[UInt8]], in folder: String) {
-      try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-      for (index, seed) in seeds.enumerated() {
-        _ = FileManager.default.createFile(atPath: "\(folder)/seed-\(index)", contents: Data(seed))
-      }
+  /// Once, before the first input: writes the seeds to the folder of the corpus, with which libFuzzer begins.
+  @_cdecl("LLVMFuzzerInitialize")
+  public func fuzzerStarts(
+    _ count: UnsafeMutablePointer<Int32>, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>
+  ) -> Int32 {
+    guard let corpus = ProcessInfo.processInfo.environment["FUZZ_CORPUS"] else { return 0 }
+    try? FileManager.default.createDirectory(atPath: corpus, withIntermediateDirectories: true)
+    for (index, seed) in target.seeds.enumerated() {
+      _ = FileManager.default.createFile(atPath: "\(corpus)/seed-\(index)", contents: Data(seed))
     }
+    return 0
+  }
 
-    private static func test(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
-      guard let target else { return 0 }
-      let input = Array(UnsafeBufferPointer(start: bytes, count: count))
-      do { try target.run(input) } catch {
-        report(target, error, input)
-        // libFuzzer keeps the input of a process that dies.
-        abort()
-      }
-      return 0
-    }
+  @_cdecl("LLVMFuzzerTestOneInput")
+  public func fuzzerTries(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
+    let input = Array(UnsafeBufferPointer(start: bytes, count: count))
+    // libFuzzer keeps the input of a process that dies.
+    if !keepsLaws(target, input) { abort() }
+    return 0
   }
 #endif
