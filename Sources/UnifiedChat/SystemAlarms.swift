@@ -60,8 +60,8 @@ final class SystemAlarms: Sendable {
   /// Nobody owns this task: it belongs to the process, like the clock.
   private func ring(at time: ContinuousClock.Instant) {
     Task.detached { [self] in
-      // The system's timer itself; a task that nobody cancels wakes at its time.
-      try? await Task.sleep(until: time, clock: .continuous)
+      // The system's timer itself, which may ring a little early. Nobody cancels this task.
+      while ContinuousClock.now < time { try? await Task.sleep(until: time, clock: .continuous) }
       wakeDue()
     }
   }
