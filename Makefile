@@ -1,13 +1,15 @@
 # make demo   builds a release unifiedchat and runs the main job; DATA=DIR uses real logs
 # make test   builds everything with warnings as errors and runs every test
 # make bench  prints every speed claim as a ratio; make deps installs the C libraries of the system
+# make fuzz   libFuzzer on every parser, FUZZ_SECONDS each; finds lie in .build/fuzz
+# make sanitize  tests of the core targets under the thread sanitizer; make sbom prints the bill of materials
 
 SWIFT ?= swift
 CHECKED = --explicit-target-dependency-import-check error
 DATA ?=
 VENV = .build/venv
 
-.PHONY: demo test bench deps build schemas format clean
+.PHONY: demo test bench fuzz sanitize sbom deps build schemas format clean
 
 demo: deps
 	$(SWIFT) build -c release --product unifiedchat
@@ -31,6 +33,24 @@ $(VENV)/ready:
 bench: deps
 	$(SWIFT) build -c release --product benchmarks
 	.build/release/benchmarks
+
+FUZZ_SECONDS ?= 60
+FUZZ = .build/fuzz
+
+fuzz: deps
+	$(SWIFT) build --scratch-path $(FUZZ) --sanitize=fuzzer --product Fuzz -Xswiftc -DFUZZING
+	@for target in $$($(FUZZ)/debug/Fuzz --list); do echo "== $$target"; \
+	  SWIFT_BACKTRACE=enable=no $(FUZZ)/debug/Fuzz $$target $(FUZZ)/corpus/$$target -max_total_time=$(FUZZ_SECONDS) \
+	    -max_len=4096 -print_final_stats=0 -verbosity=0 -artifact_prefix=$(FUZZ)/$$target- || exit 1; done
+
+CORE_TESTS = UnifiedChatTests|ChatJSONTests|ChatCryptoTests|ChatTransportTests|ChatEmulationTests|ChatCacheTests|ChatClientTests
+
+sanitize: deps
+	$(SWIFT) build --scratch-path .build/tsan --sanitize=thread --build-tests
+	$(SWIFT) test --scratch-path .build/tsan --sanitize=thread --skip-build --no-parallel --filter '^($(CORE_TESTS))\.'
+
+sbom:
+	@./.ci/bill-of-materials
 
 build: deps
 	$(SWIFT) build $(CHECKED)
