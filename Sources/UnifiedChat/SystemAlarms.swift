@@ -9,6 +9,16 @@ final class SystemAlarms: Sendable {
   static let shared = SystemAlarms()
 
   private let state = Mutex(State())
+  private let wait: @Sendable (ContinuousClock.Instant) async -> Void
+
+  /// - Parameter wait: the system's timer; it may return early.
+  init(
+    wait: @escaping @Sendable (ContinuousClock.Instant) async -> Void = {
+      try? await Task.sleep(until: $0, clock: .continuous)
+    }
+  ) {
+    self.wait = wait
+  }
 
   private struct State {
     var queue = SleeperQueue()
@@ -60,8 +70,8 @@ final class SystemAlarms: Sendable {
   /// Nobody owns this task: it belongs to the process, like the clock.
   private func ring(at time: ContinuousClock.Instant) {
     Task.detached { [self] in
-      // The system's timer itself, which may ring a little early. Nobody cancels this task.
-      while ContinuousClock.now < time { try? await Task.sleep(until: time, clock: .continuous) }
+      // The system's timer does ring a little early at times. Nobody cancels this task.
+      while ContinuousClock.now < time { await wait(time) }
       wakeDue()
     }
   }

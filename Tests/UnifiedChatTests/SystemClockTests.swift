@@ -1,5 +1,6 @@
 import Testing
-import UnifiedChat
+
+@testable import UnifiedChat
 
 @Suite("Sleeping on the system's clock", .timeLimit(.minutes(1)))
 struct SystemClockTests {
@@ -53,6 +54,14 @@ struct SystemClockTests {
     first.cancel()
     feed.finish()
     #expect(await iterator.next() == nil)
+  }
+
+  @Test("a timer of the system that rings early leaves nobody asleep")
+  func early() async throws {
+    let alarms = SystemAlarms(wait: { _ in await Task.yield() })
+    let start = ContinuousClock.now
+    for milliseconds in [5, 1, 3] { try await alarms.sleep(for: .milliseconds(milliseconds)) }
+    #expect(ContinuousClock.now - start >= .milliseconds(9))
   }
 
   @Test("no time is no sleep, but a cancelled task is told so")
