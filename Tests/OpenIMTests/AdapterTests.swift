@@ -2,11 +2,12 @@ import ChatEmulation
 import ChatInterchange
 import ChatJSON
 import ChatTransport
-import OpenIMAdapter
 import OpenIMEmulator
 import OpenIMWire
 import Testing
 import UnifiedChat
+
+@testable import OpenIMAdapter
 
 /// Adapters of several users at one emulator in process.
 struct ChatHarness {
@@ -35,15 +36,20 @@ struct ChatHarness {
     return adapter
   }
 
-  /// Lets the adapters' clock pass on to whatever is due next, until `body` has its result, and by `limit` at most: by
-  /// less than the 18 s after which links are asked for a sign of life, so that a slow machine loses none.
+  /// Lets the adapters' clock pass on to whatever is due next, once `condition` is true and until `body` has its result.
+  ///
+  /// It passes by `limit` at most: by less than the 18 s after which links are asked for a sign of life, so that a slow
+  /// machine loses none. Before the condition it stands, so that no request is late that is still on its way.
   func whileTimePasses<Value: Sendable>(
-    atMost limit: Duration = .seconds(15), _ body: @escaping @Sendable () async throws -> Value
+    atMost limit: Duration = .seconds(15), once condition: @escaping @Sendable () async -> Bool = { true },
+    _ body: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
     let end = clock.now + limit
     let passing = Task {
+      var mayPass = false
       while !Task.isCancelled {
-        if let due = clock.nextWakeUp, due <= end { clock.advance(to: due) }
+        if !mayPass { mayPass = await condition() }
+        if mayPass, let due = clock.nextWakeUp, due <= end { clock.advance(to: due) }
         // Real time, so that a wait does not take a core from the tests beside it; nothing depends on how long it is.
         try? await Task.sleep(for: .milliseconds(1))
       }
@@ -414,7 +420,8 @@ struct OpenIMReconnectTests {
     let channel = try await alice.createChannel(.direct(with: "bob"))
     _ = try await EmulatorControl(harness.host)
       .add(FaultRule(FaultRule.Match("ack", user: "alice"), at: .beforeReply, do: .drop))
-    let sent = try await harness.whileTimePasses {
+    // Nothing but the own push can settle it, so the clock waits until that is there.
+    let sent = try await harness.whileTimePasses(once: { await alice.newest[channel.id] == 1 }) {
       try await alice.send(ChatHarness.text("1", "c1", in: channel.id))
     }
     #expect(sent.position == MessagePosition(sequence: 1))

@@ -311,10 +311,12 @@ struct OpenIMFieldReportTests {
     let alice = try await harness.connected("alice")
     let channel = try await alice.createChannel(.direct(with: "bob"))
     _ = try await alice.send(ChatHarness.text("1", "c1", in: channel.id))
-    _ = try await EmulatorControl(harness.host).add(
+    let control = EmulatorControl(harness.host)
+    let rule = try await control.add(
       FaultRule(FaultRule.Match("history", direction: .inbound, user: "alice"), do: .drop))
+    let isDropped: @Sendable () async -> Bool = { await control.rules().contains { $0.id == rule && $0.hits > 0 } }
     let error = await #expect(throws: ChatError.self) {
-      try await harness.whileTimePasses { try await alice.history(of: channel.id, .newest()) }
+      try await harness.whileTimePasses(once: isDropped) { try await alice.history(of: channel.id, .newest()) }
     }
     #expect(error?.kind == .timeout)
     #expect(try await alice.history(of: channel.id, .newest()).messages.count == 1)

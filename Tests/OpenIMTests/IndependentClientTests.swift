@@ -4,6 +4,7 @@ import ChatTransport
 import Foundation
 import OpenIMWire
 import Testing
+import UnifiedChat
 
 @testable import OpenIMEmulator
 
@@ -53,6 +54,23 @@ struct OpenIMIndependentClientTests {
       while let next = machine.next(id) { if case .frame(let frame) = next { frames.append(try told(frame)) } }
       #expect(frames == expected)
     }
+  }
+
+  /// What others write is understood: no message of theirs is of an unknown kind.
+  @Test("each message of that client is of a known kind")
+  func kinds() throws {
+    var kinds: Set<String> = []
+    for line in try Recording.lines("python-client.jsonl") where line["k"] == "ws>" && line["id"] == 2001 {
+      let body = try OpenIMBody.push.decode(try #require(Base64.decode(line["data"]?.string ?? "")))
+      for entry in body["msgs"]?.object ?? [:] {
+        for json in entry.value["Msgs"]?.array ?? [] {
+          let message = try #require(OpenIMMessageData(json: json).message(in: entry.key))
+          kinds.insert(message.content.kindName + (message.mentions.isEmpty ? "" : " with a mention"))
+          #expect(message.content.attachment?.url != "")
+        }
+      }
+    }
+    #expect(kinds == ["text", "text with a mention", "image", "file", "audio", "video"])
   }
 
   private func told(_ line: JSONValue) throws -> Told {

@@ -167,6 +167,86 @@ struct OpenIMBodyTests {
   }
 }
 
+@Suite("Contents as the vendor's clients write them")
+struct OpenIMContentTests {
+  static let picture = #"{"uuid":"u","type":"image/png","size":5,"width":2,"height":3,"url":"https://e.com/p.png"}"#
+  static let snapshot = #"{"uuid":"v","type":"image/png","size":0,"width":640,"height":640,"url":"https://e.com/s.png"}"#
+
+  /// Written out from the description of the wire, not by this program.
+  static let contents: [(Int64, String, MessageContent)] = [
+    (101, #"{"content":"hi"}"#, .text("hi")),
+    (
+      102, #"{"sourcePath":"/a","sourcePicture":\#(picture),"bigPicture":\#(picture),"snapshotPicture":\#(snapshot)}"#,
+      .image(
+        Attachment(
+          url: "https://e.com/p.png", size: 5, mimeType: "image/png", width: 2, height: 3,
+          thumbnails: [Attachment.Thumbnail(url: "https://e.com/s.png", width: 640, height: 640)]))
+    ),
+    (
+      103, #"{"uuid":"u","sourceUrl":"https://e.com/a.mp3","dataSize":7,"duration":3,"soundType":"audio/mpeg"}"#,
+      .audio(Attachment(url: "https://e.com/a.mp3", size: 7, mimeType: "audio/mpeg", durationMilliseconds: 3000))
+    ),
+    (
+      104,
+      #"{"videoUrl":"https://e.com/v.mp4","videoType":"video/mp4","videoSize":9,"duration":5,"snapshotSize":1,"snapshotUrl":"https://e.com/s.png","snapshotWidth":4,"snapshotHeight":3}"#,
+      .video(
+        Attachment(
+          url: "https://e.com/v.mp4", size: 9, mimeType: "video/mp4", durationMilliseconds: 5000,
+          thumbnails: [Attachment.Thumbnail(url: "https://e.com/s.png", width: 4, height: 3)]))
+    ),
+    (
+      105, #"{"filePath":"/f","uuid":"u","sourceUrl":"https://e.com/f","fileName":"f.txt","fileSize":4,"fileType":"text/plain"}"#,
+      .file(Attachment(url: "https://e.com/f", name: "f.txt", size: 4, mimeType: "text/plain"))
+    ),
+    (106, #"{"text":"@N hi","atUserList":["u1"],"atUsersInfo":[{"atUserID":"u1","groupNickname":"N"}],"isAtSelf":false}"#, .text("@N hi")),
+    (
+      107, #"{"title":"log","abstractList":["A: hi"],"multiMessage":[{"serverMsgID":"s","sendID":"a","senderNickname":"A","sendTime":5,"contentType":101,"textElem":{"content":"hi"}}]}"#,
+      .merged(
+        title: "log",
+        messages: [
+          QuotedMessage(
+            id: "s", sender: "a", senderName: "A", createdAt: Timestamp(milliseconds: 5), content: .text("hi"))
+        ])
+    ),
+    (108, #"{"userID":"bob","nickname":"Bob","faceURL":"","ex":""}"#, .card("bob", name: "Bob", avatarURL: nil)),
+    (
+      109, #"{"description":"here","longitude":121.5,"latitude":31.25}"#,
+      .location(Location(latitude: 31.25, longitude: 121.5, name: "here"))
+    ),
+    (110, #"{"data":"{\"a\":1}","description":"","extension":""}"#, .custom(JSONText(unchecked: #"{"a":1}"#))),
+    (
+      110, #"{"data":"no json","description":"d","extension":"e"}"#,
+      .custom(JSONText(unchecked: #"{"data":"no json","description":"d","extension":"e"}"#))
+    ),
+    (114, #"{"text":"re","quoteMessage":{"clientMsgID":"c","contentType":101,"textElem":{"content":"hi"}}}"#, .text("re")),
+    (115, #"{"index":3,"data":"smile"}"#, .sticker(JSONText(unchecked: #"{"index":3,"data":"smile"}"#))),
+    (117, #"{"text":"rich","messageEntityList":[{"type":"bold","offset":0,"length":4}]}"#, .text("rich")),
+    (118, ##"{"content":"# hi"}"##, .markdown("# hi")),
+    (119, #"{"data":"{}","description":"","extension":""}"#, .custom(JSONText(unchecked: "{}"))),
+    (101, #"{"text":"not this"}"#, .unknown(kind: "101", raw: JSONText(unchecked: #"{"text":"not this"}"#))),
+    (104, #"{"videoPath":"/v"}"#, .unknown(kind: "104", raw: JSONText(unchecked: #"{"videoPath":"/v"}"#))),
+    (199, #"{"x":1.50}"#, .unknown(kind: "199", raw: JSONText(unchecked: #"{"x":1.50}"#))),
+    (101, "no json", .unknown(kind: "101", raw: JSONText(unchecked: "no json"))),
+  ]
+
+  @Test("each kind is read; what lacks its element, or is of no known kind, stays as it came", arguments: contents)
+  func read(type: Int64, text: String, content: MessageContent) {
+    #expect(OpenIMElements.decode(type: type, content: Array(text.utf8)).content == content)
+  }
+
+  @Test("mentions and quotes come with their text")
+  func beside() {
+    let at = OpenIMElements.decode(
+      type: 106, content: Array(#"{"text":"t","atUserList":["AtAllTag","u1"],"isAtSelf":true}"#.utf8))
+    #expect(at.mentions == Mentions(users: ["u1"], everyone: true))
+    let quote = OpenIMElements.decode(
+      type: 114,
+      content: Array(#"{"text":"t","quoteMessage":{"serverMsgID":"s","sendID":"a","contentType":101,"textElem":{"content":"q"}}}"#.utf8))
+    #expect(quote.replyTo?.id == "s")
+    #expect(quote.replyTo?.quoted?.content == .text("q"))
+  }
+}
+
 @Suite("Ids, tokens and errors")
 struct OpenIMNameTests {
   @Test("a single chat has one id, and its peer is found again", arguments: [
@@ -215,6 +295,36 @@ struct OpenIMNameTests {
     #expect(OpenIMErrorTable.error(OpenIMFault(.tokenExpired), operation: .send).retry == .afterRenewal)
     #expect(OpenIMErrorTable.error(OpenIMFault(.tokenKicked), operation: .send).retry == .never)
     #expect(OpenIMErrorTable.error(OpenIMFault(.arguments), operation: .send).kind == .invalidArgument(field: "send"))
+  }
+
+  /// The kinds that the common table of meanings gives to this vendor's codes.
+  static let kinds: [(ChatError.Kind, [Int64])] = [
+    (.authentication, [1501, 1502, 1503, 1504, 1505, 1506, 1507, 10009, 10101]),
+    (.permission(), [1002, 1050, 1203, 1302, 1303, 1401, 1402, 1403]), (.permission(byHook: true), [80000]),
+    (.notFound, [1004, 1101, 1201, 1204, 1701, 10100, 10200, 10207, 10400]),
+    (.conflict, [1003, 1102, 1202, 1206, 1304, 1305, 1404, 10007, 10102, 10204, 10206]),
+    (.server, [500, 1603, 1604, 90002, 90004, 90007, 10005, 10006, 10303]), (.timeout, [10001, 10003]),
+    (.network(.other), [10000]), (.rateLimited(retryAfter: nil), [1601]),
+    (.protocolViolation, [10201, 10202, 10203]),
+  ]
+
+  @Test("every code of the vendor has its kind, and only an expired token is worth asking for a new one", arguments: kinds)
+  func table(kind: ChatError.Kind, codes: [Int64]) {
+    for code in codes {
+      let error = OpenIMErrorTable.error(OpenIMFault(code: code, message: ""), operation: .send)
+      #expect(error.kind == kind, "\(code)")
+      #expect(error.vendor?.code == String(code))
+      #expect((error.retry == .afterRenewal) == (code == 1501))
+    }
+  }
+
+  @Test("codes that blame an argument name it")
+  func arguments() {
+    for code in [1001, 1205, 1301, 1602, 10002, 10008, 10205, 10301, 10302, 10401, 10010, 10014] as [Int64] {
+      let error = OpenIMErrorTable.error(OpenIMFault(code: code, message: ""), operation: .send)
+      guard case .invalidArgument(let field) = error.kind else { return #expect(Bool(false), "\(code)") }
+      #expect(!field.isEmpty)
+    }
   }
 
   @Test("an upload's hash is that of the parts' digests, also of one part")

@@ -210,6 +210,7 @@ extension OpenIMAdapter: OpenIMContacts {
   /// All pages of a list of the vendor.
   private func everyPage(_ path: String, _ body: JSONObject, _ key: String) async throws(ChatError) -> [JSONValue] {
     var found: [JSONValue] = []
+    var walk = PageWalk()
     var number = 1
     while true {
       var body = body
@@ -217,6 +218,8 @@ extension OpenIMAdapter: OpenIMContacts {
       let data = try await call(path, .object(body), for: .fetchUser)
       let page = data[key]?.array ?? []
       found += page
+      // A server without an end of pages repeats its first one.
+      if let first = page.first { try walk.advance(to: first.text(), .fetchUser) }
       if page.isEmpty || Int64(found.count) >= data["total"]?.int ?? 0 { return found }
       number += 1
     }

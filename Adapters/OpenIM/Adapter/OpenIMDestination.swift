@@ -170,7 +170,10 @@ public actor OpenIMDestination: ChatDestination {
     let extra = OpenIMExtra(origin: origin(of: record), kept: kept, customData: record.channel.customData)
     let old = try await call(
       "/conversation/get_conversations", ["ownerUserID": .string(users[0]), "conversationIDs": [.string(id)]])
-    if old["conversations"]?[0]?["ex"]?.string == extra.text { return .existed(ChannelID(id)) }
+    // A user may have hidden the chat meanwhile, which is no change of it.
+    var there = OpenIMExtra(old["conversations"]?[0]?["ex"]?.string ?? "")
+    there.kept[OpenIMAdapter.hiddenMark] = nil
+    if there == extra { return .existed(ChannelID(id)) }
     for (user, peer) in [(users[0], users[1]), (users[1], users[0])] {
       try await call(
         "/conversation/set_conversations",
