@@ -125,7 +125,10 @@ public struct LateLoss: Sendable, Hashable {
   /// The kind of a message that a run removed again; `id` is then the destination's, since a vendor may keep a tombstone.
   public static let removed = "removed"
 
-  /// `member`, `message` or `removed`.
+  /// The kind of a message that was changed as wanted, of which the vendor may tell more than wanted.
+  public static let touched = "touched"
+
+  /// `member`, `message`, `removed` or `touched`.
   public var kind: String
   public var id: String
   public var loss: Loss

@@ -337,7 +337,7 @@ extension SQLiteLedger {
     counts.refused = try database.count("SELECT count(*) FROM exceptions WHERE outcome = 'refused'")
     counts.skipped = try database.count("SELECT count(*) FROM exceptions WHERE outcome = 'skipped'")
     counts.late = try database.count(
-      "SELECT count(DISTINCT kind || ' ' || channel || ' ' || id) FROM late WHERE kind <> 'removed'")
+      "SELECT count(DISTINCT kind || ' ' || channel || ' ' || id) FROM late WHERE kind NOT IN ('removed', 'touched')")
     return counts
   }
 }

@@ -119,6 +119,9 @@ extension Loss {
   static let lateRemoval = Loss(
     field: "message", treatment: .degraded,
     explanation: "removed at the source after it was written; the destination cannot remove it")
+  static let touched = Loss(
+    field: "message.editedAt", treatment: .degraded,
+    explanation: "changed after it was written; the service may note the time of that as an edit")
   static let tombstone = Loss(
     field: "message", treatment: .degraded, explanation: "removed at the destination, which may keep a tombstone")
   static let lateMember = Loss(

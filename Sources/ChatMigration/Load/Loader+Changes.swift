@@ -141,6 +141,11 @@ extension Loader {
         for loss in destination.losses(of: .message(record)) where loss.field == "message.editedAt" {
           result.tally.add(loss, of: id.rawValue)
         }
+        if record.message.editedAt == nil {
+          // A recall, for example: no edit at its source, and perhaps one for the vendor.
+          result.late.append(LateLoss(kind: LateLoss.touched, id: id.rawValue, loss: .touched))
+          result.tally.add(.touched, of: id.rawValue)
+        }
         result.count += 1
       case .skipped(let loss):
         result.add(late: loss, kind: "message", id: id.rawValue)

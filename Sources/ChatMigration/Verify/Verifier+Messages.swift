@@ -151,7 +151,9 @@ extension Verifier {
       destination.losses(of: .message(expected))
     }
     if !comparison.unexplained.isEmpty {
-      let late = try await ledger.lateLosses(of: "message", id, in: walk.channel.ordinal)
+      let late =
+        try await ledger.lateLosses(of: "message", id, in: walk.channel.ordinal)
+        + ledger.lateLosses(of: LateLoss.touched, id, in: walk.channel.ordinal)
       if !late.isEmpty {
         comparison = Comparison("message", expected: forms.0, actual: forms.1) {
           destination.losses(of: .message(expected)) + late
