@@ -17,7 +17,7 @@ final class OutboxLock: Sendable {
   func tryLock() -> Bool {
     descriptor.withLock { descriptor in
       if descriptor >= 0 { return true }
-      let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+      let opened = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
       guard opened >= 0 else { return true }
       guard flock(opened, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
         close(opened)
