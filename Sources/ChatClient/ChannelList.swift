@@ -61,6 +61,8 @@ public struct ChannelOrder: Sendable {
     /// What decides, made once: pinned, then the time or the name.
     var isFirst: Bool
     var time: Int64
+    /// The first eight bytes of the name decide nearly always; the whole is looked at where they are equal.
+    var nameHead: UInt64
     var name: [UInt8]
   }
 
@@ -123,9 +125,10 @@ public struct ChannelOrder: Sendable {
     case .created: time = key.createdAt?.milliseconds ?? .min
     case .name: time = 0
     }
-    return Entry(
-      key: key, isFirst: options.pinnedFirst && key.isPinned, time: time,
-      name: options.order == .name ? Array((key.name ?? "").lowercased().utf8) : [])
+    let name = options.order == .name ? Array((key.name ?? "").lowercased().utf8) : []
+    var head: UInt64 = 0
+    for place in 0..<8 { head = head << 8 | UInt64(place < name.count ? name[place] : 0) }
+    return Entry(key: key, isFirst: options.pinnedFirst && key.isPinned, time: time, nameHead: head, name: name)
   }
 
   /// Where `entry` stands, or is to stand.
@@ -142,6 +145,7 @@ public struct ChannelOrder: Sendable {
   private func isBefore(_ left: Entry, _ right: Entry) -> Bool {
     if left.isFirst != right.isFirst { return left.isFirst }
     if left.time != right.time { return left.time > right.time }
+    if left.nameHead != right.nameHead { return left.nameHead < right.nameHead }
     if options.order == .name, left.name != right.name { return left.name.lexicographicallyPrecedes(right.name) }
     return left.key.id < right.key.id
   }

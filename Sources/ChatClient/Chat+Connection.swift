@@ -43,6 +43,7 @@ extension Chat {
     // Whatever was live when the last process ended is not so now.
     behind = try opened.write { session throws(ChatError) in try session.openGaps() }
     lastAnnounced = [:]
+    unstored = []
     followed = []
     cache = opened
     self.user = user

@@ -48,19 +48,23 @@ extension Chat {
     let isUnknownChannel: Bool
     var told: [ChatEvent.Kind]
     do throws(ChatError) {
-      let isOnline = isOnline
-      (told, isUnknownChannel) = try cache.write { session throws(ChatError) in
+      let (isOnline, hasHole) = (isOnline, unstored.contains(message.channel))
+      let opened: [ChannelID: MessagePosition]
+      (told, isUnknownChannel, opened) = try cache.write { session throws(ChatError) in
+        // Before the newer message closes over it.
+        let opened = hasHole ? try session.openGaps(in: [message.channel]) : [:]
         let change = try session.merge(message)
         if isOnline, message.threadParent == nil {
           // Whatever is newer arrives by itself from now on.
           try session.cover(CachedRange(low: position, high: .highest), in: message.channel)
         }
-        return (try session.events(of: change, isNew: true), try session.channel(message.channel) == nil)
+        return (try session.events(of: change, isNew: true), try session.channel(message.channel) == nil, opened)
       }
+      if hasHole { mend(message.channel, from: opened) }
     } catch {
       // The disk refuses: better shown than lost, and read again later.
       log(.error, "\(error)")
-      behind[message.channel] = .lowest
+      unstored.insert(message.channel)
       return publish(.messageReceived(message), source)
     }
     if isUnknownChannel { describe(message.channel) }
@@ -76,6 +80,13 @@ extension Chat {
     }
     for kind in told { publish(kind, source) }
     settle(told)
+  }
+
+  /// The disk takes again what it refused before: what was lost meanwhile is fetched.
+  private func mend(_ channel: ChannelID, from opened: [ChannelID: MessagePosition]) {
+    unstored.remove(channel)
+    behind.merge(opened) { min($0, $1) }
+    startSync()
   }
 
   /// A message that comes late is not announced as the newest one.
@@ -139,7 +150,7 @@ extension Chat {
       return kinds.map { ChatEvent($0, source: event.source) }
     } catch {
       log(.error, "\(error)")
-      if let channel = event.kind.channel { behind[channel] = .lowest }
+      if let channel = event.kind.channel { unstored.insert(channel) }
       return [event]
     }
   }

@@ -61,6 +61,8 @@ public actor Chat: ChatAdapter {
   var syncWanted = false
   /// Channels that were live when events were missed, and from where they are to be read on.
   var behind: [ChannelID: MessagePosition] = [:]
+  /// Channels of which an event could not be stored: what the cache says of them has a hole that it does not know of.
+  var unstored: Set<ChannelID> = []
   /// Channels whose log of edits is followed, or was tried to be.
   var followed: Set<ChannelID> = []
   var refreshes: [ChannelID: Task<Void, Never>] = [:]

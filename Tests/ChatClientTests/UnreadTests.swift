@@ -83,12 +83,12 @@ struct UnreadTests {
     await told(bench, .exact(3))
     await bench.adapter.publish(.readChanged("c", "bob", MessagePosition(sequence: 3)))
     await bench.adapter.publish(.readChanged("c", "alice", MessagePosition(sequence: 2)))
-    await told(bench, .exact(1))
-    #expect(try await unread(bench) == .exact(1))
+    try await until { try await unread(bench) == .exact(1) }
     // A mark never moves down.
     await bench.adapter.publish(.readChanged("c", "alice", MessagePosition(sequence: 1)))
     await bench.adapter.write("4", push: true)
-    await told(bench, .exact(2))
+    await bench.heard.first { $0.isReceived("4") }
+    #expect(try await unread(bench) == .exact(2))
   }
 
   @Test("marking puts a wrong number right, and none is ever below nought")
@@ -106,6 +106,5 @@ struct UnreadTests {
       await bench.adapter.write("x", push: true)
     }
     try await until { (try await unread(bench)).number ?? -1 >= 0 }
-    #expect(try await bench.chat.totalUnread().number ?? 0 >= 0)
   }
 }
