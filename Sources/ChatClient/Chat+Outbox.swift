@@ -61,8 +61,10 @@ extension Chat {
   }
 
   private func watchesOn() -> Bool {
+    let isOurs = !Task.isCancelled && cache?.takeOutbox() ?? true
+    // After taking it: now nothing of others is under way that could end unseen.
     settleByOthers()
-    guard !Task.isCancelled, cache?.takeOutbox() ?? true else { return !Task.isCancelled }
+    guard isOurs else { return !Task.isCancelled }
     outboxWatch = nil
     kickOutbox()
     if workers.isEmpty { cache?.leaveOutbox() }

@@ -1,5 +1,6 @@
 import ChatCache
 import Foundation
+import Synchronization
 import Testing
 import UnifiedChat
 
@@ -313,13 +314,24 @@ struct SendingTests {
   }
 }
 
+private final class Lines: Sendable {
+  private let lines = Mutex<[String]>([])
+  func add(_ line: String) { lines.withLock { $0.append(line) } }
+  var all: [String] { lines.withLock { $0 } }
+}
+
 @Suite("Two processes on one cache", .serialized, .timeLimit(.minutes(1)))
 struct SharedCacheTests {
   @Test("send what either has written once, and both learn the outcome")
   func shared() async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "shared-\(UUID())").path
     defer { try? FileManager.default.removeItem(atPath: folder) }
-    let options = ChatOptions(cacheLocation: .directory(folder))
+    let problems = Lines()
+    let options = ChatOptions(
+      cacheLocation: .directory(folder),
+      log: { level, line in
+        if level == .error { problems.add(line) }
+      })
     let adapter = ScriptedAdapter(emulated: [.messageIdempotentSend])
     let app = try await Bench(adapter, options: options)
     let other = Chat(adapter: adapter, clock: app.clock, options: options)
@@ -335,11 +347,20 @@ struct SharedCacheTests {
     for _ in 1...200 { await Task.yield() }
     #expect(await app.texts() == [])
     await adapter.release()
-    #expect(try await first.value.state == .sent)
-    let sent = try await app.run { (try await second.value, try await elsewhere.value) }
-    #expect(sent.0.state == .sent && sent.1.state == .sent)
+    let sent = try await app.run {
+      // Waited for where the test's end is seen; then the values are there.
+      try await until { await bench(adapter, has: 3) }
+      try await until { try await app.chat.unsentCount() == 0 }
+      return [try await first.value, try await second.value, try await elsewhere.value]
+    }
+    #expect(sent.allSatisfy { $0.state == .sent })
+    #expect(problems.all == [])
     #expect(await app.texts() == ["of the app", "of the extension"])
     #expect(await adapter.messages["d"]?.map(\.words) == ["in another channel"])
     #expect(try await other.unsentCount() == 0)
+  }
+
+  private func bench(_ adapter: ScriptedAdapter, has count: Int) async -> Bool {
+    await adapter.messages.values.reduce(0) { $0 + $1.count } == count
   }
 }
