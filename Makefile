@@ -1,7 +1,7 @@
 # make demo   builds a release unifiedchat and runs the main job; DATA=DIR uses real logs
 # make test   builds everything with warnings as errors and runs every test
 # make bench  prints every speed claim as a ratio; make deps installs the C libraries of the system
-# make fuzz   libFuzzer on every parser, FUZZ_SECONDS each; finds lie in .build/fuzz
+# make fuzz   libFuzzer on every parser, FUZZ_SECONDS each
 # make sanitize  tests of the core targets under the thread sanitizer; make sbom prints the bill of materials
 
 SWIFT ?= swift
@@ -35,13 +35,9 @@ bench: deps
 	.build/release/benchmarks
 
 FUZZ_SECONDS ?= 60
-FUZZ = .build/fuzz
 
 fuzz: deps
-	$(SWIFT) build --scratch-path $(FUZZ) --sanitize=fuzzer --product Fuzz -Xswiftc -DFUZZING
-	@for target in $$($(FUZZ)/debug/Fuzz --list); do echo "== $$target"; \
-	  SWIFT_BACKTRACE=enable=no $(FUZZ)/debug/Fuzz $$target $(FUZZ)/corpus/$$target -max_total_time=$(FUZZ_SECONDS) \
-	    -max_len=4096 -print_final_stats=0 -verbosity=0 -artifact_prefix=$(FUZZ)/$$target- || exit 1; done
+	Tests/Fuzzing/fuzz $(FUZZ_SECONDS)
 
 CORE_TESTS = UnifiedChatTests|ChatJSONTests|ChatCryptoTests|ChatTransportTests|ChatEmulationTests|ChatCacheTests|ChatClientTests
 
