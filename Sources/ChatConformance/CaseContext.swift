@@ -11,12 +11,25 @@ final class CaseContext: Sendable {
   private let directory: URL
   private let state = Mutex(State())
 
+  /// One installation of the client.
+  struct Device: Sendable {
+    var chat: Chat
+    var user: TestUser
+    var clock: DeviceClock
+    var folder: String
+    var identity: CacheIdentity
+  }
+
   private struct State {
-    var chats: [Chat] = []
+    var devices: [Device] = []
     var probes: [EventProbe] = []
-    var users = 0
-    var devices = 0
+    var users: [TestUser] = []
+    var numbers = 0
     var step = 0
+    var declared: Set<DeclaredDifference> = []
+    var exempt: Set<String> = []
+    var log: [String] = []
+    var secrets: Set<String> = []
   }
 
   init(id: String, harness: any ConformanceHarness, directory: URL) {
@@ -28,98 +41,191 @@ final class CaseContext: Sendable {
   /// A path of this case's own, removed when it ends.
   func file(_ name: String) -> String { directory.appendingPathComponent(name).path }
 
+  private func nextNumber() -> Int {
+    state.withLock { state in
+      state.numbers += 1
+      return state.numbers
+    }
+  }
+
   // MARK: Actors
 
   func user(_ name: String) async throws -> TestUser {
-    let number = state.withLock { state in
-      state.users += 1
-      return state.users
-    }
-    return try await harness.makeUser("\(id.lowercased())-\(number)-\(name)")
+    let user = try await harness.makeUser("\(id.lowercased())-\(nextNumber())-\(name)")
+    know(user)
+    return user
   }
 
-  /// One device with its own cache; not connected.
-  func device(_ user: TestUser, _ name: String = "phone") async throws -> Chat {
-    let adapter = try await harness.makeAdapter(device: "\(user.id)-\(name)")
-    let folder = directory.appendingPathComponent("\(user.id.rawValue)-\(name)")
-    let number = state.withLock { state in
-      state.devices += 1
-      return state.devices
+  /// A user of exactly this id.
+  func user(exactly id: String) async throws -> TestUser {
+    let user = try await harness.makeUser(id)
+    know(user)
+    return user
+  }
+
+  private func know(_ user: TestUser) {
+    state.withLock { state in
+      state.users.append(user)
+      if case .token(let token) = user.credential { state.secrets.insert(token) }
     }
+  }
+
+  /// What must appear in no log and no error.
+  func plant(secret: String) { state.withLock { _ = $0.secrets.insert(secret) } }
+
+  /// One device with its own cache; not connected. The same name again is the same installation, started anew.
+  func device(
+    _ user: TestUser, _ name: String = "phone", credentials: (any CredentialProvider)? = nil,
+    change: (inout ChatOptions) -> Void = { _ in }
+  ) async throws -> Chat {
+    let number = nextNumber()
+    let clock = DeviceClock(harness.clock)
+    let log: @Sendable (Profile.LogLevel, String) -> Void = { [weak self] _, line in self?.note(line) }
+    // A name that every vendor takes, and the same whenever the same installation starts.
+    let place = state.withLock { state in state.users.firstIndex { $0.id == user.id } ?? 0 }
+    let adapter = try await harness.makeAdapter(
+      TestDevice(name: "\(id.lowercased())-\(place)-\(name)", clock: clock, credentials: credentials, log: log))
+    let folder = directory.appendingPathComponent("\(place)-\(name)").path
     let ids = LocalIDs(prefix: "\(id.lowercased())-\(number)")
-    let chat = Chat(
-      adapter: adapter, clock: harness.clock,
-      options: ChatOptions(
-        cacheLocation: .directory(folder.path), makeID: { ids.next() }, seed: harness.seed &+ UInt64(number)))
-    state.withLock { $0.chats.append(chat) }
+    var options = ChatOptions(
+      cacheLocation: .directory(folder), makeID: { ids.next() }, seed: harness.seed &+ UInt64(number), log: log)
+    change(&options)
+    harness.adjust(&options)
+    let chat = Chat(adapter: adapter, clock: clock, options: options)
+    let place2 = if case .directory(let chosen) = options.cacheLocation { chosen } else { folder }
+    let device = Device(
+      chat: chat, user: user, clock: clock, folder: place2,
+      identity: CacheIdentity(vendor: chat.vendor, app: options.app, user: user.id))
+    state.withLock { $0.devices.append(device) }
     return chat
   }
 
   /// A connected device.
-  func online(_ user: TestUser, _ name: String = "phone") async throws -> Chat {
-    let chat = try await device(user, name)
+  func online(
+    _ user: TestUser, _ name: String = "phone", credentials: (any CredentialProvider)? = nil,
+    change: (inout ChatOptions) -> Void = { _ in }
+  ) async throws -> Chat {
+    let chat = try await device(user, name, credentials: credentials, change: change)
     _ = try await chat.connect(as: user.id, credential: user.credential)
     return chat
   }
 
+  func details(of chat: Chat) throws -> Device {
+    guard let device = state.withLock({ $0.devices.last { $0.chat === chat } }) else {
+      throw failure("a device of this case", "another")
+    }
+    return device
+  }
+
+  /// The clock of a device, to make it wrong.
+  func clock(of chat: Chat) throws -> DeviceClock { try details(of: chat).clock }
+
+  /// A device that goes on from a copy of another one's files as they are at this moment: what a killed process
+  /// leaves behind.
+  func killed(_ chat: Chat, _ name: String) async throws -> Chat {
+    let old = try details(of: chat)
+    let copy = directory.appendingPathComponent("killed-\(nextNumber())").path
+    try FileManager.default.copyItem(atPath: old.folder, toPath: copy)
+    return try await device(old.user, name) { $0.cacheLocation = .directory(copy) }
+  }
+
+  /// Connected users in a group channel that the first one made.
+  func group(_ names: String...) async throws -> (chats: [Chat], users: [TestUser], channel: Channel) {
+    var users: [TestUser] = []
+    var chats: [Chat] = []
+    for name in names {
+      users.append(try await user(name))
+      chats.append(try await online(users[users.count - 1]))
+    }
+    let channel = try await chats[0].createChannel(
+      ChannelDraft(kind: .group, members: users.dropFirst().map(\.id), name: names.joined(separator: " ")))
+    for chat in chats.dropFirst() { try await sees(chat, channel.id) }
+    return (chats, users, channel)
+  }
+
+  /// Waits until the channel is the member's, as told by the service.
+  func sees(_ chat: Chat, _ channel: ChannelID) async throws {
+    // Without a list, a device that came later learns of a channel by its messages alone.
+    let mustSee = has(.channelQuery)
+    do {
+      try await eventually("the member sees the channel", within: mustSee ? .seconds(60) : .seconds(1)) {
+        try await chat.cachedChannels(ChannelQuery(includesHidden: true, limit: .max)).contains { $0.id == channel }
+      }
+    } catch let failure as CaseFailure { if mustSee { throw failure } }
+  }
+
   /// Two connected users in a group channel.
   func pair() async throws -> (alice: Chat, bob: Chat, channel: Channel, users: (a: TestUser, b: TestUser)) {
+    let (chats, users, channel) = try await group("alice", "bob")
+    return (chats[0], chats[1], channel, (users[0], users[1]))
+  }
+
+  /// Two connected users in a direct channel.
+  func direct() async throws -> (alice: Chat, bob: Chat, channel: Channel, users: (a: TestUser, b: TestUser)) {
     let a = try await user("alice")
     let b = try await user("bob")
     let alice = try await online(a)
     let bob = try await online(b)
-    let channel = try await alice.createChannel(ChannelDraft(kind: .group, members: [b.id], name: "pair"))
-    try await eventually("bob is in the channel") { (try? await bob.channel(channel.id)) != nil }
+    let channel = try await alice.createChannel(.direct(with: b.id))
+    _ = try await bob.createChannel(.direct(with: a.id))
     return (alice, bob, channel, (a, b))
   }
 
-  func probe(_ chat: Chat) -> EventProbe {
-    let probe = EventProbe(chat)
+  /// - Parameter readsCache: looks up what is told at the moment it is told; keeps the cache file open.
+  func probe(_ chat: Chat, readsCache: Bool = true) -> EventProbe {
+    let device = !readsCache ? nil : state.withLock { $0.devices.last { $0.chat === chat } }
+    let probe = EventProbe(harness.listening(to: chat), cache: device.map { ($0.identity, $0.folder) })
     state.withLock { $0.probes.append(probe) }
     return probe
   }
 
-  // MARK: Time
+  // MARK: Saying
 
-  /// Waits until `condition` holds, lets work go on and then time pass.
-  /// - Throws: `CaseFailure` when it never does.
-  func eventually(
-    _ expected: String, within limit: Duration = .seconds(60), _ condition: @Sendable () async throws -> Bool
-  ) async throws {
-    var passed = Duration.zero
-    while true {
-      for turn in 0..<40 {
-        if try await condition() { return }
-        await harness.settle()
-        // Tasks run on other threads too: a virtual second must not pass before they had a real moment.
-        if turn >= 10 { try await Task.sleep(for: .milliseconds(1)) }
-      }
-      guard passed < limit else { throw failure(expected, "not so after \(limit)") }
-      await harness.pass(.milliseconds(250))
-      passed += .milliseconds(250)
+  /// Sends texts one after the other.
+  @discardableResult
+  func say(_ chat: Chat, _ channel: ChannelID, _ texts: [String]) async throws -> [Message] {
+    var sent: [Message] = []
+    for text in texts {
+      // A vendor that marks by time cannot tell what happens within one millisecond.
+      await harness.pass(.milliseconds(2))
+      sent.append(try await whileTimePasses { try await chat.send(.text(text), to: channel) })
     }
+    return sent
   }
 
-  /// Runs `body`, letting time pass while it waits for a back-off or an answer.
-  func whileTimePasses<Value: Sendable>(
-    within limit: Duration = .seconds(60), _ body: @escaping @Sendable () async throws -> Value
-  ) async throws -> Value {
-    let outcome = Mutex<Result<Value, any Error>?>(nil)
-    let task = Task {
-      do {
-        let value = try await body()
-        outcome.withLock { $0 = .success(value) }
-      } catch {
-        outcome.withLock { $0 = .failure(error) }
-      }
-    }
-    defer { task.cancel() }
-    try await eventually("the call ends", within: limit) { outcome.withLock { $0 != nil } }
-    guard let result = outcome.withLock({ $0 }) else { throw failure("the call ends", "it did not") }
-    return try result.get()
+  /// "0", "1", …
+  @discardableResult
+  func say(_ chat: Chat, _ channel: ChannelID, _ count: Int) async throws -> [Message] {
+    try await say(chat, channel, (0..<count).map(String.init))
   }
 
-  // MARK: Expectations
+  // MARK: Logs
+
+  private func note(_ line: String) { state.withLock { $0.log.append(line) } }
+
+  var log: [String] { state.withLock { $0.log } }
+  var secrets: Set<String> { state.withLock { $0.secrets } }
+  var devices: [Device] { state.withLock { $0.devices } }
+  var probes: [EventProbe] { state.withLock { $0.probes } }
+
+  // MARK: Differences
+
+  /// True where the vendor declares this difference; the case then passes as declared.
+  func differs(_ difference: DeclaredDifference) -> Bool {
+    guard harness.differences.contains(difference) else { return false }
+    state.withLock { _ = $0.declared.insert(difference) }
+    return true
+  }
+
+  var declared: [DeclaredDifference] { state.withLock { $0.declared.sorted { $0.rawValue < $1.rawValue } } }
+
+  /// Leaves one invariant out for a case that breaks it on purpose; the reason stands beside the call.
+  func exempt(_ invariant: String) { state.withLock { _ = $0.exempt.insert(invariant) } }
+  func isExempt(_ invariant: String) -> Bool { state.withLock { $0.exempt.contains(invariant) } }
+
+  func has(_ capability: Capability) -> Bool { harness.capabilities.has(capability) }
+
+  // MARK: Steps
 
   func step() { state.withLock { $0.step += 1 } }
 
@@ -127,92 +233,8 @@ final class CaseContext: Sendable {
     CaseFailure(expected: expected, observed: observed, place: "\(id) step \(state.withLock { $0.step })")
   }
 
-  func expect(_ holds: Bool, _ expected: @autoclosure () -> String, observed: @autoclosure () -> String = "not so")
-    throws
-  {
-    step()
-    guard holds else { throw failure(expected(), observed()) }
-  }
-
-  func expectEqual<Value: Equatable>(_ observed: Value, _ expected: Value, _ what: String) throws {
-    step()
-    guard observed == expected else {
-      throw failure("\(what) = \(String(describing: expected).prefix(300))", String(String(describing: observed).prefix(300)))
-    }
-  }
-
-  /// Runs `body` and returns the `ChatError` that it must throw.
-  @discardableResult
-  func expectError(
-    _ expected: String, _ body: () async throws -> Void, where matches: (ChatError.Kind) -> Bool
-  ) async throws -> ChatError {
-    step()
-    do { try await body() } catch let error as ChatError {
-      guard matches(error.kind) else { throw failure(expected, "\(error)") }
-      return error
-    }
-    throw failure(expected, "no error")
-  }
-
-  /// Every message of a channel, read from the service page by page.
-  func wholeHistory(of channel: ChannelID, by chat: some ChatMessaging, page: Int, direction: HistoryQuery.Direction = .older)
-    async throws -> [Message]
-  {
-    var all: [Message] = []
-    var query = HistoryQuery(
-      anchor: direction == .older ? .newest : .oldest, direction: direction, limit: page)
-    for _ in 0..<10_000 {
-      let result = try await chat.history(of: channel, query)
-      all = direction == .older ? result.messages + all : all + result.messages
-      guard let next = direction == .older ? result.older : result.newer else { return all }
-      query.anchor = .cursor(next)
-    }
-    throw failure("paging ends", "10,000 pages")
-  }
-
-  /// Everything in a channel as the service itself holds it.
-  func serverMessages(_ channel: ChannelID) async throws -> [Message] {
-    let source = try await harness.makeSource()
-    var messages: [Message] = []
-    var cursor: Cursor?
-    repeat {
-      let after = cursor
-      let page = try await whileTimePasses { try await source.messages(in: channel, after: after) }
-      messages += page.items.map(\.message)
-      cursor = page.next
-    } while cursor != nil
-    // Notices of the service are no messages of users.
-    return messages.filter { if case .system = $0.content { false } else { true } }
-  }
-
-  // MARK: Invariants
-
-  /// What must hold after every case.
-  func checkInvariants() async throws {
-    for probe in state.withLock({ $0.probes }) { try check(probe) }
-    for chat in state.withLock({ $0.chats }) { await chat.disconnect() }
-    if let silent = await harness.faults?.removeRules(), let rule = silent.first {
-      throw failure("every fault fires", "never: \(rule)")
-    }
-  }
-
-  private func check(_ probe: EventProbe) throws {
-    var states = probe.connectionStates
-    if !states.isEmpty { states.removeFirst() }
-    for (before, after) in zip(probe.connectionStates, states) where !before.canMove(to: after) {
-      throw failure("G5: a legal transition", "\(before) to \(after)")
-    }
-    var seen: Set<String> = []
-    for event in probe.events {
-      guard case .messageReceived(let message) = event.kind, let id = message.id else { continue }
-      guard seen.insert("\(message.channel)/\(id)").inserted else {
-        throw failure("G1: one event for a message", "a second one for \(id)")
-      }
-    }
-  }
-
   func end() async {
-    for chat in state.withLock({ $0.chats }) { await chat.disconnect() }
+    for device in devices { await device.chat.disconnect() }
     await harness.cleanUp()
     try? FileManager.default.removeItem(at: directory)
   }

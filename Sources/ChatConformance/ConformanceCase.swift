@@ -11,25 +11,41 @@ public struct ConformanceCase: Sendable {
     case s3 = "S3"
   }
 
+  public enum Tag: String, Sendable, Hashable, CaseIterable {
+    /// About bytes: the ideal service, which has none, is skipped.
+    case wire
+    /// Too long for every change; runs with `--level stress`.
+    case stress
+    /// Leaves the client as a killed process leaves it.
+    case kill
+    /// Needs nothing that a live service lacks.
+    case live
+  }
+
   /// `SEND-03`
   public var id: String
   public var title: String
   public var severity: Severity
   /// An absent one skips the case.
   public var needs: [Capability]
+  /// What it shows of capabilities that it does not need: it looks closer where they are declared.
+  public var covers: [Capability]
   /// Canonical hook names; a target that lacks one skips the case.
   public var hooks: [String]
+  public var tags: Set<Tag>
   var body: @Sendable (CaseContext) async throws -> Void
 
   init(
-    _ id: String, _ title: String, _ severity: Severity, needs: [Capability] = [], hooks: [String] = [],
-    _ body: @escaping @Sendable (CaseContext) async throws -> Void
+    _ id: String, _ title: String, _ severity: Severity, needs: [Capability] = [],
+    covers: [Capability] = [], hooks: [String] = [], tags: Set<Tag> = [], _ body: @escaping @Sendable (CaseContext) async throws -> Void
   ) {
     self.id = id
     self.title = title
     self.severity = severity
     self.needs = needs
+    self.covers = covers
     self.hooks = hooks
+    self.tags = tags
     self.body = body
   }
 
@@ -66,24 +82,49 @@ public struct CaseFailure: Error, Sendable, Hashable, CustomStringConvertible {
 
 public enum Verdict: Sendable, Hashable {
   case pass
+  /// Differs from the model as the closed table says.
+  case passDeclared([DeclaredDifference])
   case fail(CaseFailure)
   /// The harness or the set-up broke.
   case error(String)
   case skip(SkipReason)
+  /// Failed, as the file of known failures says.
+  case knownFailure(CaseFailure, issue: String)
+  /// Listed there, and passed: the entry is to be removed.
+  case unexpectedPass(issue: String)
+  /// Live only: failed first and passed when repeated.
+  case flaky(CaseFailure)
+
+  public static let names = ["pass", "pass-declared", "fail", "error", "skip", "xfail", "xpass", "flaky"]
 
   public var name: String {
     switch self {
     case .pass: "pass"
+    case .passDeclared: "pass-declared"
     case .fail: "fail"
     case .error: "error"
     case .skip: "skip"
+    case .knownFailure: "xfail"
+    case .unexpectedPass: "xpass"
+    case .flaky: "flaky"
     }
   }
 
   public var breaksRun: Bool {
     switch self {
-    case .pass, .skip: false
-    case .fail, .error: true
+    case .pass, .passDeclared, .skip, .knownFailure, .flaky: false
+    case .fail, .error, .unexpectedPass: true
     }
   }
+}
+
+/// Thrown by a case that finds out on its way that it cannot run here.
+struct CaseSkip: Error {
+  var reason: SkipReason
+}
+
+/// Thrown by a control interface that cannot do what is asked.
+public struct NoHook: Error, Sendable, Hashable {
+  public var name: String
+  public init(_ name: String) { self.name = name }
 }

@@ -1,3 +1,4 @@
+import ChatClient
 import UnifiedChat
 
 /// Where the cases run.
@@ -22,18 +23,48 @@ public struct TestUser: Sendable, Hashable {
   }
 }
 
+/// What one adapter is made with.
+public struct TestDevice: Sendable {
+  /// Names one device among several of a user.
+  public var name: String
+  public var clock: any ChatClock
+  public var credentials: (any CredentialProvider)?
+  /// Gets every line that the adapter writes, at the most verbose level.
+  public var log: (@Sendable (Profile.LogLevel, String) -> Void)?
+
+  public init(
+    name: String, clock: any ChatClock, credentials: (any CredentialProvider)? = nil,
+    log: (@Sendable (Profile.LogLevel, String) -> Void)? = nil
+  ) {
+    self.name = name
+    self.clock = clock
+    self.credentials = credentials
+    self.log = log
+  }
+}
+
 /// What an adapter brings to be tested, and nothing more. One harness is one fresh service: each case gets its own.
 public protocol ConformanceHarness: Sendable {
   var target: ConformanceTarget { get }
   /// What the adapter declares.
   var capabilities: CapabilitySet { get }
+  /// Where the vendor differs from the model without a capability that says so.
+  var differences: Set<DeclaredDifference> { get }
+  /// Numbers by name: `text.bytes`, `text.characters`, `user.bytes`, `page.history`, `customData.bytes`.
+  var limits: [String: Int64] { get }
+  /// Where the parts of a pushed message stand in its frame, as JSON Pointers; `{channel}` stands for its channel.
+  var paths: [String: String] { get }
+  /// What an app's server signs with; nil where nothing is signed.
+  var signingSecret: String? { get }
   var clock: any ChatClock { get }
   /// A source of client ids, so that a run can be repeated.
   var seed: UInt64 { get }
 
   /// Registers a user where the vendor demands it. `name` is unique within the harness.
   func makeUser(_ name: String) async throws -> TestUser
-  func makeAdapter(device: String) async throws -> any ChatAdapter
+  /// What an app's token server answers for an existing user.
+  func issueCredential(for user: UserID) async throws -> Credential
+  func makeAdapter(_ device: TestDevice) async throws -> any ChatAdapter
   func makeSource() async throws -> any ChatSource
   func makeDestination() async throws -> any ChatDestination
   /// nil where the service cannot be made to lie.
@@ -42,8 +73,35 @@ public protocol ConformanceHarness: Sendable {
   func settle() async
   /// Moves time forward (virtual), or lets it pass (real).
   func pass(_ duration: Duration) async
+  /// Sockets and requests that are still open, one line each.
+  func leftovers() async -> [String]
+  /// Calls of the adapter that the service does not have, one line each.
+  func unexpectedCalls() async -> [String]
+  /// The frames of this service so far, readable and without secrets, at most so many lines.
+  func transcript(limit: Int) async -> [String]
+  /// Changes how a client is made: for harnesses that break the client on purpose.
+  func adjust(_ options: inout ChatOptions)
+  /// Where the events of a client are read from: the client, but for harnesses that break it on purpose.
+  func listening(to chat: Chat) -> any ChatListening
   /// Removes what this harness made.
   func cleanUp() async
+}
+
+extension ConformanceHarness {
+  public func adjust(_ options: inout ChatOptions) {}
+  public func listening(to chat: Chat) -> any ChatListening { chat }
+  public var differences: Set<DeclaredDifference> { [] }
+  public var limits: [String: Int64] { [:] }
+  public var paths: [String: String] { [:] }
+  public var signingSecret: String? { nil }
+  public func leftovers() async -> [String] { [] }
+  public func unexpectedCalls() async -> [String] { [] }
+  public func transcript(limit: Int) async -> [String] { [] }
+
+  /// A device on the harness' own clock.
+  public func makeAdapter(device: String) async throws -> any ChatAdapter {
+    try await makeAdapter(TestDevice(name: device, clock: clock))
+  }
 }
 
 /// The fault interface in neutral words.
@@ -51,6 +109,11 @@ public protocol FaultControl: Sendable {
   /// What this target can do; a case that needs another hook is skipped with `noHook`.
   var hooks: Set<String> { get }
   func inject(_ rule: FaultRule) async throws
-  /// Removes all rules and returns those that never fired.
+  /// Removes all rules and returns those that had to fire and did not.
   func removeRules() async -> [FaultRule]
+  func perform(_ action: ServiceAction) async throws
+  /// What passed after entry `index`, oldest first. The hook is `journal`.
+  func wire(since index: UInt64) async -> [WireEntry]
+  /// Open sockets of a user. The hook is `journal`.
+  func sockets(of user: UserID) async -> Int
 }

@@ -2,33 +2,6 @@ import Foundation
 import Synchronization
 import UnifiedChat
 
-/// How much of the suite runs, and on what.
-public struct ConformanceOptions: Sendable {
-  public var groups: Set<String>
-  public var cases: Set<String>
-  public var seed: UInt64
-  public var repeats: Int
-  public var failFast: Bool
-  /// Wall-clock limit of one case.
-  public var caseLimit: Duration
-
-  public init(
-    groups: Set<String> = [], cases: Set<String> = [], seed: UInt64 = 20_261_130, repeats: Int = 1,
-    failFast: Bool = false, caseLimit: Duration = .seconds(60)
-  ) {
-    self.groups = groups
-    self.cases = cases
-    self.seed = seed
-    self.repeats = repeats
-    self.failFast = failFast
-    self.caseLimit = caseLimit
-  }
-
-  func includes(_ candidate: ConformanceCase) -> Bool {
-    (groups.isEmpty || groups.contains(candidate.group)) && (cases.isEmpty || cases.contains(candidate.id))
-  }
-}
-
 public struct CaseResult: Sendable, Hashable {
   public var id: String
   public var title: String
@@ -37,6 +10,21 @@ public struct CaseResult: Sendable, Hashable {
   public var milliseconds: Int64
   /// The command that repeats it.
   public var replay: String
+  /// Of a case that failed: the frames, without secrets.
+  public var transcript: [String]
+
+  public init(
+    id: String, title: String, severity: ConformanceCase.Severity, verdict: Verdict, milliseconds: Int64,
+    replay: String, transcript: [String] = []
+  ) {
+    self.id = id
+    self.title = title
+    self.severity = severity
+    self.verdict = verdict
+    self.milliseconds = milliseconds
+    self.replay = replay
+    self.transcript = transcript
+  }
 }
 
 /// One adapter on one target.
@@ -46,6 +34,13 @@ public struct AdapterReport: Sendable, Hashable {
   public var capabilities: CapabilitySet
   public var results: [CaseResult]
 
+  public init(adapter: String, target: ConformanceTarget, capabilities: CapabilitySet, results: [CaseResult]) {
+    self.adapter = adapter
+    self.target = target
+    self.capabilities = capabilities
+    self.results = results
+  }
+
   public var failed: Bool { results.contains { $0.verdict.breaksRun } }
 
   public func count(_ name: String) -> Int { results.count { $0.verdict.name == name } }
@@ -54,62 +49,139 @@ public struct AdapterReport: Sendable, Hashable {
 /// Runs the cases, each against its own fresh service.
 public struct ConformanceRunner: Sendable {
   public var options: ConformanceOptions
+  public var cases: [ConformanceCase]
 
-  public init(options: ConformanceOptions = ConformanceOptions()) { self.options = options }
+  public init(options: ConformanceOptions = ConformanceOptions(), cases: [ConformanceCase] = ConformanceSuite.cases) {
+    self.options = options
+    self.cases = cases
+  }
 
   /// - Parameter makeHarness: called once a case, with the seed of the run.
   public func run(
     adapter: String, target: ConformanceTarget,
-    makeHarness: @Sendable (UInt64) async throws -> any ConformanceHarness,
+    makeHarness: @escaping @Sendable (UInt64) async throws -> any ConformanceHarness,
     progress: (@Sendable (CaseResult) -> Void)? = nil
   ) async -> AdapterReport {
     var report = AdapterReport(adapter: adapter, target: target, capabilities: CapabilitySet([:]), results: [])
     for round in 0..<max(1, options.repeats) {
-      for candidate in ConformanceSuite.cases where options.includes(candidate) {
-        let started = ContinuousClock.now
-        var capabilities = CapabilitySet([:])
-        var verdict: Verdict
-        do {
-          let harness = try await makeHarness(options.seed &+ UInt64(round))
-          capabilities = harness.capabilities
-          verdict = await self.verdict(of: candidate, on: harness)
-        } catch { verdict = .error("set-up: \(error)") }
-        report.capabilities = capabilities
-        let result = CaseResult(
-          id: candidate.id, title: candidate.title, severity: candidate.severity, verdict: verdict,
-          milliseconds: (ContinuousClock.now - started).wholeMilliseconds,
-          replay: "unifiedchat conformance --adapter \(adapter) --target \(target.rawValue) --case \(candidate.id) "
-            + "--seed \(options.seed &+ UInt64(round))")
-        report.results.append(result)
-        progress?(result)
-        if options.failFast, verdict.breaksRun { return report }
+      let seed = options.seed &+ UInt64(round)
+      let chosen = cases.filter { options.includes($0) }
+      let results = await withTaskGroup(of: (Int, CaseResult, CapabilitySet?).self) { group in
+        var waiting = chosen.enumerated().makeIterator()
+        func startNext() {
+          guard let (index, candidate) = waiting.next() else { return }
+          group.addTask {
+            let (result, capabilities) = await self.result(of: candidate, adapter, target, seed, makeHarness)
+            return (index, result, capabilities)
+          }
+        }
+        for _ in 0..<max(1, options.workers) { startNext() }
+        var results: [(Int, CaseResult, CapabilitySet?)] = []
+        for await done in group {
+          results.append(done)
+          progress?(done.1)
+          if options.failFast, done.1.verdict.breaksRun { break }
+          startNext()
+        }
+        return results.sorted { $0.0 < $1.0 }
       }
+      report.results += results.map(\.1)
+      report.capabilities = results.compactMap(\.2).last ?? report.capabilities
+      if options.failFast, report.failed { return report }
     }
     return report
   }
 
-  private func verdict(of candidate: ConformanceCase, on harness: any ConformanceHarness) async -> Verdict {
-    for capability in candidate.needs where !harness.capabilities.has(capability) {
-      await harness.cleanUp()
-      return .skip(.absent(capability))
+  private func result(
+    of candidate: ConformanceCase, _ adapter: String, _ target: ConformanceTarget, _ seed: UInt64,
+    _ makeHarness: @escaping @Sendable (UInt64) async throws -> any ConformanceHarness
+  ) async -> (CaseResult, CapabilitySet?) {
+    let started = ContinuousClock.now
+    var outcome = await once(candidate, seed, makeHarness)
+    if target == .live { outcome = await repeated(outcome, candidate, seed, makeHarness) }
+    let result = CaseResult(
+      id: candidate.id, title: candidate.title, severity: candidate.severity,
+      verdict: known(outcome.verdict, of: candidate, adapter),
+      milliseconds: (ContinuousClock.now - started).wholeMilliseconds,
+      replay: "unifiedchat conformance --adapter \(adapter) --target \(target.rawValue) --case \(candidate.id) "
+        + "--seed \(seed)",
+      transcript: outcome.transcript)
+    return (result, outcome.capabilities)
+  }
+
+  private struct Outcome {
+    var verdict: Verdict
+    var capabilities: CapabilitySet?
+    var transcript: [String] = []
+  }
+
+  /// A live service may stumble: a failure counts only when it comes again twice.
+  private func repeated(
+    _ first: Outcome, _ candidate: ConformanceCase, _ seed: UInt64,
+    _ makeHarness: @Sendable (UInt64) async throws -> any ConformanceHarness
+  ) async -> Outcome {
+    guard case .fail(let failure) = first.verdict else { return first }
+    for _ in 0..<2 {
+      var again = await once(candidate, seed, makeHarness)
+      if again.verdict.breaksRun { continue }
+      again.verdict = .flaky(failure)
+      return again
     }
-    for hook in candidate.hooks where harness.faults?.hooks.contains(hook) != true {
+    return first
+  }
+
+  private func once(
+    _ candidate: ConformanceCase, _ seed: UInt64,
+    _ makeHarness: @Sendable (UInt64) async throws -> any ConformanceHarness
+  ) async -> Outcome {
+    if let reason = options.levelSkip(candidate) { return Outcome(verdict: .skip(reason)) }
+    do {
+      let harness = try await makeHarness(seed)
+      return await judge(candidate, on: harness)
+    } catch { return Outcome(verdict: .error("set-up: \(error)")) }
+  }
+
+  private func known(_ verdict: Verdict, of candidate: ConformanceCase, _ adapter: String) -> Verdict {
+    let today = String(SystemClock().now.description.prefix(10))
+    guard let entry = options.knownFailures.first(where: { $0.adapter == adapter && $0.id == candidate.id }) else {
+      return verdict
+    }
+    switch verdict {
+    case .fail(let failure) where entry.holds(on: today): return .knownFailure(failure, issue: entry.issue)
+    case .pass, .passDeclared: return .unexpectedPass(issue: entry.issue)
+    default: return verdict
+    }
+  }
+
+  private func judge(_ candidate: ConformanceCase, on harness: any ConformanceHarness) async -> Outcome {
+    if let reason = skip(candidate, on: harness) {
       await harness.cleanUp()
-      return .skip(.noHook(hook))
+      return Outcome(verdict: .skip(reason), capabilities: harness.capabilities)
     }
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("conformance-\(UUID().uuidString)")
     do { try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true) } catch {
-      return .error("no folder for caches: \(error)")
+      await harness.cleanUp()
+      return Outcome(verdict: .error("no folder for caches: \(error)"), capabilities: harness.capabilities)
     }
     let context = CaseContext(id: candidate.id, harness: harness, directory: directory)
-    let verdict = await limited(candidate, context)
+    var outcome = Outcome(verdict: await limited(candidate, context), capabilities: harness.capabilities)
+    if outcome.verdict.breaksRun, options.transcriptLines > 0 {
+      outcome.transcript = await harness.transcript(limit: options.transcriptLines)
+    }
     await context.end()
-    return verdict
+    return outcome
+  }
+
+  private func skip(_ candidate: ConformanceCase, on harness: any ConformanceHarness) -> SkipReason? {
+    for capability in candidate.needs where !harness.capabilities.has(capability) { return .absent(capability) }
+    if harness.target == .ideal, candidate.tags.contains(.wire) { return .noHook("wire") }
+    for hook in candidate.hooks where harness.faults?.hooks.contains(hook) != true { return .noHook(hook) }
+    return nil
   }
 
   /// The case's verdict, or a failure once the limit has passed: a case that cannot be cancelled is left behind.
   private func limited(_ candidate: ConformanceCase, _ context: CaseContext) async -> Verdict {
-    let limit = options.caseLimit
+    let limit = candidate.tags.contains(.stress) ? options.stressLimit : options.caseLimit
     return await withCheckedContinuation { continuation in
       let answer = FirstVerdict(continuation)
       let work = Task { answer.give(await Self.judge(candidate, context)) }
@@ -130,9 +202,11 @@ public struct ConformanceRunner: Sendable {
     do {
       try await candidate.body(context)
       try await context.checkInvariants()
-      return .pass
+      return context.declared.isEmpty ? .pass : .passDeclared(context.declared)
     } catch let failure as CaseFailure {
       return .fail(failure)
+    } catch let skip as CaseSkip {
+      return .skip(skip.reason)
     } catch let error as ChatError {
       return .fail(context.failure("no error", "\(error)"))
     } catch {

@@ -9,6 +9,10 @@ import UnifiedChat
 public struct EmulatorHarness: ConformanceHarness {
   public let target: ConformanceTarget
   public let capabilities: CapabilitySet
+  public let differences: Set<DeclaredDifference>
+  public let limits: [String: Int64]
+  public let paths: [String: String]
+  public let signingSecret: String? = adminSecret
   public let seed: UInt64
 
   private let entry: AdapterRegistry.Entry
@@ -23,7 +27,7 @@ public struct EmulatorHarness: ConformanceHarness {
 
   /// - Parameters:
   ///   - vendor: a name of the registry; `model` one of its models, nil for the usual one.
-  ///   - target: `inproc` on a virtual clock, or `loopback` on the real one.
+  ///   - target: `inproc` without sockets, or `loopback`; both on a virtual clock.
   ///   - limits: the vendor's own, but for measuring.
   public init(
     vendor: String, model: String?, target: ConformanceTarget, seed: UInt64, limits: EmulatorOptions.Limits = .real
@@ -36,10 +40,16 @@ public struct EmulatorHarness: ConformanceHarness {
     self.seed = seed
     let options = EmulatorOptions(
       seed: seed, limits: limits, applicationID: Self.applicationID, adminSecret: Self.adminSecret, baseURL: "http://\(vendor).test")
-    let time: any ChatClock = target == .loopback ? SystemClock() : ManualClock()
-    host = try EmulatorHost(factory, options: options, clock: .shared(time))
+    // Also over sockets: time then passes only when the case says so, and a busy machine makes nothing late.
+    let time = ManualClock()
+    host = try EmulatorHost(
+      factory, options: options, clock: .shared(time), journal: JournalSettings(limit: 5000, keepsBytes: true))
     self.time = time
-    control = EmulatorFaults(host: host)
+    let facts = AllAdapters.facts(of: vendor, model: model)
+    control = EmulatorFaults(host: host, isOnSockets: target == .loopback, settings: facts.settings)
+    paths = facts.paths
+    differences = Set(facts.differences.compactMap { DeclaredDifference(rawValue: $0) })
+    self.limits = facts.limits
     server = target == .loopback ? try await EmulatorServer(host) : nil
     let transports: Transports = target == .loopback ? .system() : host.transports
     entry = try AllAdapters.registry(transports: transports).entry(for: VendorName(vendor))
@@ -64,6 +74,10 @@ public struct EmulatorHarness: ConformanceHarness {
       appKey: "conformance-key", adminSecret: Self.adminSecret, clock: time, device: device, seed: seed)
   }
 
+  public func issueCredential(for user: UserID) async throws -> Credential {
+    try await entry.issueCredential(user, profile, environment(device: "token-server"))
+  }
+
   public func makeUser(_ name: String) async throws -> TestUser {
     let destination = try await makeDestination()
     let outcomes = try await destination.putUsers([UserRecord(user: User(id: UserID(name), name: name))])
@@ -85,8 +99,12 @@ public struct EmulatorHarness: ConformanceHarness {
     return profile
   }
 
-  public func makeAdapter(device: String) async throws -> any ChatAdapter {
-    try entry.makeAdapter(profile, environment(device: device))
+  public func makeAdapter(_ device: TestDevice) async throws -> any ChatAdapter {
+    var environment = environment(device: device.name)
+    environment.clock = device.clock
+    environment.credentials = device.credentials
+    environment.log = device.log
+    return try entry.makeAdapter(profile, environment)
   }
 
   public func makeSource() async throws -> any ChatSource {
@@ -109,11 +127,33 @@ public struct EmulatorHarness: ConformanceHarness {
   }
 
   public func pass(_ duration: Duration) async {
-    if target == .loopback {
-      try? await time.sleep(for: min(duration, .seconds(1)))
-    } else {
-      await host.advance(by: duration)
+    guard target == .loopback else { return await host.advance(by: duration) }
+    var left = duration
+    while left > .zero {
+      let step = min(left, .seconds(1))
+      await host.advance(by: step)
+      left -= step
+      // What woke writes to sockets, and the answer comes in real time.
+      try? await Task.sleep(for: .milliseconds(2))
     }
+  }
+
+  public func leftovers() async -> [String] {
+    var lines: [String] = []
+    let sockets = await host.openConnections
+    if sockets > 0 { lines.append("\(sockets) sockets") }
+    let requests = await host.pendingExchanges
+    if requests > 0 { lines.append("\(requests) requests without an answer") }
+    return lines
+  }
+
+  public func unexpectedCalls() async -> [String] {
+    await host.control.coverage().filter { !$0.isImplemented && $0.calls > 0 }.map { "\($0.calls) x \($0.endpoint)" }
+  }
+
+  public func transcript(limit: Int) async -> [String] {
+    let entries = await host.control.journal()
+    return Transcript.lines(entries.suffix(limit))
   }
 
   public func cleanUp() async { await server?.stop() }

@@ -1,3 +1,4 @@
+import ChatClient
 import Synchronization
 import UnifiedChat
 
@@ -41,16 +42,15 @@ extension ConformanceSuite {
         for number in 0..<100 { _ = try await bob.send(.text("\(number)"), to: channel.id) }
       }()
       await alice.disconnect()
-      let count = probe.events.count
+      // What was published before the return may still be on its way to this reader.
+      for _ in 0..<100 { await Task.yield() }
+      let told = probe.events.count
       try await sending
-      for _ in 0..<20 { await context.harness.settle() }
-      let late = probe.events.dropFirst(count).filter { event in
-        // What was published before the return may still be on its way to this reader.
-        if case .connectionChanged(.disconnected(.requested)) = event.kind { false } else { event.source == .live }
-      }
-      let all = try await context.serverMessages(channel.id)
-      try context.expectEqual(all.count, 100, "messages at the service")
-      try context.expect(late.count < 100, "no event after the return", observed: "\(late.count) events")
+      try await context.quiet()
+      try context.expectEqual(
+        probe.events(after: told).filter { $0.kind != .connectionChanged(.disconnected(.requested)) }.map(\.kind), [],
+        "events after the return")
+      try context.expectEqual(try await context.serverMessages(channel.id).count, 100, "messages at the service")
       try context.expectEqual(await alice.state, .disconnected(.requested), "the state")
     },
     ConformanceCase("CONN-14", "Two accounts in one process share nothing.", .s1) { context in
@@ -66,23 +66,280 @@ extension ConformanceSuite {
       _ = try await bob.send(.text("still here"), to: channel.id)
     },
     ConformanceCase(
-      "AUTH-01", "A wrong credential is refused once.", .s1, needs: [.authToken]
+      "CONN-03", "An unreachable endpoint fails the first connect and leaves nothing running.", .s2,
+      hooks: ["refuseConnections", "journal"]
     ) { context in
       let user = try await context.user("alice")
       let chat = try await context.device(user)
-      let probe = context.probe(chat)
-      let error = try await context.expectError("authentication") {
-        _ = try await chat.connect(as: user.id, credential: .token("not-the-token"))
+      try await context.perform(.refuseConnections(true))
+      let error = try await context.expectErrorInTime("network") {
+        _ = try await chat.connect(as: user.id, credential: user.credential)
       } where: {
-        $0 == .authentication
+        if case .network = $0 { true } else { $0 == .timeout }
       }
-      try context.expect(error.retry == .never, "the refusal is final", observed: "\(error.retry)")
-      try await context.eventually("refused is told") { probe.connectionStates.count >= 2 }
+      try context.expect(error.isRetryable, "an error that may be tried again", observed: "\(error.retry)")
+      let mark = await context.mark()
+      try await context.pass(.seconds(600), step: .seconds(30))
+      try context.expectEqual(try await context.requests(since: mark).count, 0, "attempts within ten minutes")
+      guard case .disconnected(.failed) = await chat.state else {
+        throw context.failure("disconnected after a failure", "\(await chat.state)")
+      }
+      try await context.perform(.refuseConnections(false))
+      _ = try await context.whileTimePasses { try await chat.connect(as: user.id, credential: user.credential) }
+    },
+    ConformanceCase(
+      "CONN-04", "A server that accepts the socket and never answers the login times out.", .s1,
+      hooks: ["drop", "journal"]
+    ) { context in
+      let user = try await context.user("alice")
+      let chat = try await context.device(user)
+      try await context.inject(FaultRule("auth", action: .drop))
+      try await context.expectErrorInTime("timeout") {
+        _ = try await chat.connect(as: user.id, credential: user.credential)
+      } where: {
+        $0 == .timeout
+      }
+      try await context.eventually("the socket is closed") { try await context.sockets(of: user) == 0 }
+      guard case .disconnected(.failed) = await chat.state else {
+        throw context.failure("disconnected after a failure", "\(await chat.state)")
+      }
+    },
+    ConformanceCase("CONN-05", "Disconnect during connecting wins.", .s1, hooks: ["delay", "journal"]) { context in
+      let user = try await context.user("alice")
+      let chat = try await context.device(user)
+      let probe = context.probe(chat)
+      try await context.inject(FaultRule("auth", action: .delay(.seconds(3))))
+      let mark = await context.mark()
+      async let connecting = context.expectError("cancelled") {
+        _ = try await chat.connect(as: user.id, credential: user.credential)
+      } where: {
+        $0 == .cancelled
+      }
+      try await context.eventually("the login is on its way") {
+        try await !context.requests("auth", by: user.id, since: mark).isEmpty
+      }
+      try await context.whileTimePasses { await chat.disconnect() }
+      try await context.pass(.seconds(10))
+      _ = try await connecting
+      try context.expectEqual(await chat.state, .disconnected(.requested), "the state")
+      try context.expect(!probe.connectionStates.contains(.connected), "never connected")
+    },
+    ConformanceCase("CONN-07", "A silent peer is detected by the dead timer.", .s1, hooks: ["stall"]) { context in
+      let (alice, _, channel, users) = try await context.pair()
+      let probe = context.probe(alice)
+      try await context.perform(.stall(users.a.id))
+      try await context.eventually("the silence is noticed", within: .seconds(900), step: .seconds(5)) {
+        probe.connectionStates.contains(.reconnecting(attempt: 1))
+      }
+      try await context.perform(.resume(users.a.id))
+      try await context.eventually("connected again", within: .seconds(900), step: .seconds(2)) {
+        await alice.state == .connected
+      }
+      try await context.say(alice, channel.id, ["after the silence"])
+    },
+    ConformanceCase(
+      "CONN-08", "A link that the server closes is opened again, and what was on its way arrives at most once.", .s1,
+      hooks: ["closeSocket"]
+    ) { context in
+      let (alice, _, channel, users) = try await context.pair()
+      let probe = context.probe(alice)
+      for number in 0..<5 { _ = try await alice.enqueue(.text("\(number)"), to: channel.id) }
+      try await context.perform(.close(users.a.id, code: 1001))
+      try await context.eventually("connected again", within: .seconds(300), step: .seconds(1)) {
+        await alice.state == .connected && probe.connectionStates.contains(.reconnecting(attempt: 1))
+      }
+      try await context.eventually("every send has an outcome", within: .seconds(300), step: .seconds(1)) {
+        try await alice.waitingMessages(in: channel.id).allSatisfy { $0.state == .unknown }
+      }
+      let stored = try await context.serverMessages(channel.id).map(\.content)
+      try context.expectEqual(Set(stored).count, stored.count, "different messages at the service")
+      let waiting = try await alice.waitingMessages(in: channel.id).count
+      try context.expect(waiting == 0 || !context.has(.messageIdempotentSend), "no outcome stays unknown")
+      try context.expect(stored.count + waiting >= 5, "all arrive", observed: "\(stored)")
+    },
+    ConformanceCase(
+      "CONN-09", "A kick by a second login ends the first session for good.", .s1, needs: [.connectionKickReason],
+      hooks: ["journal"]
+    ) { context in
+      let user = try await context.user("alice")
+      let first = try await context.online(user)
+      var second: Chat?
+      if context.differs(.loginExcludesNobody) {
+        try await context.perform(.user(.kickByAdmin, user.id))
+      } else {
+        second = try await context.replacing(user)
+      }
+      try await context.eventually("the first session is refused") {
+        if case .refused = await first.state { true } else { false }
+      }
+      let expected: [ConnectionState] =
+        context.differs(.kickNamesAdmin)
+        ? [.refused(.kickedByAdmin), .refused(.credentialInvalid)] : [.refused(.kickedByOtherDevice)]
+      try context.expect(expected.contains(await first.state), "\(expected)", observed: "\(await first.state)")
+      let mark = await context.mark()
+      try await context.pass(.seconds(600), step: .seconds(20))
+      let opened = try await context.requests(since: mark).count { $0.kind == "open" }
+      try context.expectEqual(opened, 0, "attempts within ten minutes")
+      if let second { try context.expectEqual(await second.state, .connected, "the second session") }
+    },
+    ConformanceCase(
+      "CONN-10", "An automatic reopen does not throw out the newer device.", .s1,
+      needs: [.connectionKickReason, .connectionMultiDevice]
+    ) { context in
+      if context.harness.differences.contains(.loginExcludesNobody) {
+        throw CaseSkip(reason: .rule("loginExcludesNobody"))
+      }
+      let user = try await context.user("alice")
+      let first = try await context.online(user)
+      await first.suspend()
+      let second = try await context.replacing(user)
+      await first.resume()
+      try await context.eventually("the older one is refused") {
+        await first.state == .refused(.kickedByOtherDevice)
+      }
+      try context.expectEqual(await second.state, .connected, "the newer one")
+    },
+    ConformanceCase("CONN-11", "A drain request moves the session without losing a message.", .s1, hooks: ["goaway"]) {
+      context in
+      let (alice, bob, channel, users) = try await context.pair()
+      let probe = context.probe(alice)
+      for number in 0..<20 {
+        if number == 10 {
+          let moved = try await context.canPerform(.user(.goaway, users.a.id))
+          if !moved { try await context.perform(.cut(users.a.id)) }
+        }
+        try await context.say(bob, channel.id, ["\(number)"])
+        await context.harness.pass(.milliseconds(10))
+      }
+      try await context.eventually("connected again") {
+        await alice.state == .connected && probe.connectionStates.contains(.reconnecting(attempt: 1))
+      }
+      try await context.shows(alice, channel.id, (0..<20).map { .text("\($0)") }, "alice")
+      let told = probe.received(in: channel.id).map(\.content)
+      try context.expectEqual(told.count + probe.backfilled(in: channel.id), 20, "messages told, each once")
       try context.expectEqual(
-        probe.connectionStates, [.connecting, .refused(.credentialInvalid)], "the trace")
-      await context.harness.pass(.seconds(600))
-      await context.harness.settle()
-      try context.expectEqual(probe.connectionStates.count, 2, "changes of state after ten minutes")
+        probe.connectionStates.count { if case .reconnecting = $0 { true } else { false } }, 1, "reconnections")
+    },
+    ConformanceCase("CONN-13", "The flight-mode cycle returns to connected.", .s1, tags: [.live]) { context in
+      let (alice, _, channel, users) = try await context.pair()
+      for round in 0..<20 {
+        await alice.suspend()
+        try context.expectEqual(await alice.state, .suspended, "the state while the path is down")
+        let pending = try await alice.enqueue(.text("\(round)"), to: channel.id)
+        await context.harness.pass(.seconds(5))
+        await alice.resume()
+        try await context.eventually("connected again", within: .seconds(10)) { await alice.state == .connected }
+        if context.offers("journal") {
+          try context.expectEqual(try await context.sockets(of: users.a), 1, "sockets")
+        }
+        try await context.eventually("sent") {
+          try await !alice.waitingMessages(in: channel.id).contains { $0.localID == pending.localID }
+        }
+      }
+      try context.expectEqual(
+        try await context.serverMessages(channel.id).map(\.content), (0..<20).map { .text("\($0)") },
+        "messages at the service")
+    },
+    ConformanceCase(
+      "CONN-15", "Frames split anywhere are put together.", .s1, hooks: ["fragment"], tags: [.wire]
+    ) { context in
+      let (alice, bob, channel, users) = try await context.pair()
+      let probe = context.probe(bob)
+      try await context.inject(
+        FaultRule("push", user: users.b.id, times: nil, phase: .beforePush, action: .fragment([1, 125, 126])))
+      let texts = (0..<10).map { "\($0) " + String(repeating: "字", count: 100) }
+      try await context.say(alice, channel.id, texts)
+      try await context.eventually("all arrive") { probe.received(in: channel.id).count == texts.count }
+      try context.expectEqual(probe.received(in: channel.id).map(\.content), texts.map { .text($0) }, "the texts")
+    },
+    ConformanceCase("CONN-16", "Every reconnecting ends.", .s1, hooks: ["stall", "refuseConnections"]) { context in
+      let user = try await context.user("alice")
+      let chat = try await context.online(user)
+      for round in 0..<20 {
+        switch (UInt64(round) &+ context.harness.seed) % 5 {
+        case 0: try await context.perform(.cut(user.id))
+        case 1: try await context.perform(.close(user.id, code: 1000))
+        case 2: try await context.perform(.close(user.id, code: 1011))
+        case 3: try await context.perform(.restart)
+        default:
+          try await context.perform(.refuseConnections(true))
+          try await context.perform(.cut(user.id))
+          try await context.pass(.seconds(7))
+          try await context.perform(.refuseConnections(false))
+        }
+        try await context.quiet(10)
+        try await context.eventually("the reconnecting of round \(round) ends", within: .seconds(60), step: .seconds(1)) {
+          switch await chat.state {
+          case .connected, .disconnected, .refused: true
+          default: false
+          }
+        }
+        try context.expectEqual(await chat.state, .connected, "the state after round \(round)")
+      }
+    },
+    ConformanceCase(
+      "CONN-17", "A drop is followed by the short way back in.", .s2, needs: [.connectionResume], hooks: ["journal"],
+      tags: [.wire]
+    ) { context in
+      let user = try await context.user("alice")
+      let provider = TestProvider { _ in try await context.harness.issueCredential(for: user.id) }
+      let chat = try await context.online(user, credentials: provider)
+      let probe = context.probe(chat)
+      let asked = provider.calls
+      let mark = await context.mark()
+      try await context.perform(.cut(user.id))
+      try await context.eventually("connected again") { probe.connectionStates.last == .connected }
+      try context.expect(try await !context.requests("resume", since: mark).isEmpty, "a resumed session")
+      try context.expectEqual(try await context.requests("auth", since: mark).count, 0, "logins from the start")
+      try context.expectEqual(provider.calls, asked, "what the provider was asked")
+      try await context.inject(FaultRule("resume", user: user.id, action: .fail(.authentication)))
+      try await context.perform(.cut(user.id))
+      try await context.eventually("connected by the long way") {
+        let states = probe.connectionStates
+        return states.last == .connected && states.count { $0 == .connected } == 2
+      }
+    },
+    ConformanceCase("CONN-18", "Presence is asked in lots and told in time.", .s3, needs: [.presenceQuery], covers: [.presenceSubscribe], tags: [.live]) {
+      context in
+      var users: [TestUser] = []
+      for number in 0..<30 { users.append(try await context.user("u\(number)")) }
+      let ids = users.map(\.id)
+      let asking = try await context.online(users[0])
+      let other = try await context.online(users[17])
+      let found = try await context.whileTimePasses { try await asking.presence(of: ids) }
+      let online = ids.filter { found[$0] == .online }
+      try context.expectEqual(online, [ids[0], ids[17]], "who is online")
+      let probe = context.probe(asking)
+      let isTold = context.has(.presenceSubscribe)
+      if isTold { try await asking.subscribePresence(of: [ids[17]]) }
+      await other.disconnect()
+      try await context.eventually("the other one is gone") {
+        if case .offline? = try await asking.presence(of: [ids[17]])[ids[17]] { true } else { false }
+      }
+      guard isTold else { return }
+      @Sendable func told() -> Int { probe.count { if case .presenceChanged(ids[17], .offline) = $0 { true } else { false } } }
+      try await context.eventually("it is told") { told() >= 1 }
+      try await asking.unsubscribePresence(of: [ids[17]])
+      let before = probe.count { if case .presenceChanged(ids[17], _) = $0 { true } else { false } }
+      _ = try await other.connect(as: users[17].id, credential: users[17].credential)
+      try await context.quiet()
+      let after = probe.count { if case .presenceChanged(ids[17], _) = $0 { true } else { false } }
+      try context.expectEqual(after, before, "events after unsubscribing")
+      try context.expectEqual(told(), 1, "times that it was told")
     },
   ]
+}
+
+extension CaseContext {
+  /// Another installation that logs in as the same device of the user, with a fresh credential: where a vendor lets
+  /// one device push out the other, this does.
+  func replacing(_ user: TestUser) async throws -> Chat {
+    // A token of the same second may be the same token.
+    await harness.pass(.seconds(2))
+    let credential = try await harness.issueCredential(for: user.id)
+    let folder = file("replacing")
+    let chat = try await device(user) { $0.cacheLocation = .directory(folder) }
+    _ = try await whileTimePasses { try await chat.connect(as: user.id, credential: credential) }
+    return chat
+  }
 }

@@ -2,6 +2,97 @@ import UnifiedChat
 
 extension ConformanceSuite {
   static let error: [ConformanceCase] = [
+    ConformanceCase(
+      "ERR-02", "An unknown code is kept.", .s2, hooks: ["fail"], tags: [.wire]
+    ) { context in
+      let (alice, _, channel, users) = try await context.pair()
+      try await context.inject(FaultRule("send", user: users.a.id, action: .refuse(code: 987_654)))
+      let error = try await context.expectErrorInTime("server") {
+        _ = try await alice.send(.text("odd"), to: channel.id)
+      } where: {
+        $0 == .server
+      }
+      try context.expect(!error.isRetryable, "not to be tried again", observed: "\(error.retry)")
+      try context.expectEqual(error.vendor?.code, "987654", "the code")
+      try context.expectEqual(await alice.state, .connected, "the state")
+      try await context.say(alice, channel.id, ["next"])
+    },
+    ConformanceCase("ERR-03", "A gateway's HTML is not JSON.", .s2, hooks: ["http"], tags: [.wire]) { context in
+      let user = try await context.user("alice")
+      let chat = try await context.online(user)
+      let html = "<html><head><title>502 Bad Gateway</title></head><body>" + String(repeating: "nginx ", count: 200)
+      for operation in ["channelQuery", "history", "channelCreate", "other", "changelog", "member"] {
+        try await context.inject(
+          FaultRule(
+            operation, times: nil,
+            action: .http(status: 502, headers: ["Content-Type": "text/html"], body: Array(html.utf8)), mustFire: false))
+      }
+      do {
+        _ = try await context.whileTimePasses(within: .seconds(300), step: .seconds(2)) {
+          try await chat.users([user.id, "err-03-other"])
+        }
+      } catch let error as ChatError {
+        try context.expect(error.kind == .server || error.kind == .timeout, "server", observed: "\(error)")
+        try context.expect(error.isRetryable, "it may be tried again", observed: "\(error.retry)")
+        try context.expect("\(error)".utf8.count < 700, "an excerpt, not the page", observed: "\("\(error)".utf8.count) bytes")
+      }
+      _ = await context.harness.faults?.removeRules()
+      try context.expectEqual(await chat.state, .connected, "the state")
+    },
+    ConformanceCase("ERR-07", "A send that is never answered has a time limit and obeys it.", .s1, hooks: ["drop"]) {
+      context in
+      let (alice, _, channel, users) = try await context.pair()
+      let adapter = try await context.harness.makeAdapter(TestDevice(name: "err-07-bare", clock: context.harness.clock))
+      _ = try await adapter.connect(as: users.a.id, credential: users.a.credential)
+      try await context.inject(FaultRule("send", user: users.a.id, action: .drop))
+      let started = context.harness.clock.now
+      let message = OutgoingMessage(channel: channel.id, localID: "err-07", clientMessageID: "err-07", draft: .text("lost"))
+      let error = try await context.expectErrorInTime("timeout", within: .seconds(600)) {
+        _ = try await adapter.send(message)
+      } where: {
+        $0 == .timeout || $0 == .network(.closed)
+      }
+      let waited = context.harness.clock.now - started
+      try context.expect(waited <= .seconds(120), "an end within two minutes", observed: "\(waited)")
+      try context.expect(error.isRetryable, "it may be tried again", observed: "\(error.retry)")
+      await adapter.disconnect()
+      try context.expectEqual(try await context.serverMessages(channel.id).count, 0, "messages at the service")
+      try context.expectEqual(await alice.state, .connected, "the other device")
+    },
+    ConformanceCase("ERR-08", "Retries are counted and spaced.", .s2, hooks: ["drop", "journal"]) { context in
+      let (_, _, channel, users) = try await context.pair()
+      let retrying = try await context.online(users.a, "retrying") { $0.retry.maxAttempts = 3 }
+      let probe = context.probe(retrying)
+      try await context.inject(FaultRule("send", user: users.a.id, times: nil, action: .drop))
+      let mark = await context.mark()
+      _ = try await retrying.enqueue(.text("never"), to: channel.id)
+      try await context.eventually("it ends", within: .seconds(1200), step: .seconds(2)) {
+        probe.failed(in: channel.id).count == 1 || probe.updated(in: channel.id).contains { $0.state == .unknown }
+      }
+      try await context.pass(.seconds(60), step: .seconds(2))
+      let tries = try await context.requests("send", by: users.a.id, since: mark)
+      try context.expect(tries.count <= 3, "three tries at most", observed: "\(tries.count)")
+      let gaps = zip(tries, tries.dropFirst()).map { $1.time - $0.time }
+      try context.expect(gaps.allSatisfy { $0 > .zero }, "time between tries", observed: "\(gaps)")
+    },
+    ConformanceCase(
+      "ERR-09", "A rate limit's wait is obeyed.", .s2, hooks: ["fail", "journal"]
+    ) { context in
+      let (alice, _, channel, users) = try await context.pair()
+      let probe = context.probe(alice)
+      try await context.inject(
+        FaultRule("send", user: users.a.id, action: .fail(.rateLimited(retryAfter: .seconds(7))), mustFire: false))
+      _ = try await alice.enqueue(.text("slow down"), to: channel.id)
+      try await context.eventually("sent in the end", within: .seconds(300), step: .seconds(1)) {
+        probe.sent(in: channel.id).count == 1 || probe.failed(in: channel.id).count == 1
+      }
+      for message in probe.failed(in: channel.id) {
+        // Where a frame cannot say that too much was asked, the refusal is another one.
+        guard case .failed(let error) = message.state else { throw context.failure("a failed state", "\(message.state)") }
+        if case .rateLimited = error.kind { throw context.failure("a wait, not a failure", "\(error)") }
+      }
+      try context.expect(try await context.serverMessages(channel.id).count <= 1, "once at most")
+    },
     ConformanceCase("ERR-10", "An absent capability throws before the network.", .s1) { context in
       // Not connected: whatever reached for the network would throw `network`, not `unsupported`.
       let user = try await context.user("alice")

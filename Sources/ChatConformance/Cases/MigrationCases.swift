@@ -5,8 +5,7 @@ import UnifiedChat
 extension ConformanceSuite {
   static let migration: [ConformanceCase] = [
     ConformanceCase(
-      "MIGR-01", "All messages arrive, in order, with their text, sender and time.", .s1, needs: [.sourceReadAll]
-    ) { context in
+      "MIGR-01", "All messages arrive, in order, with their text, sender and time.", .s1, needs: [.sourceReadAll], covers: [.destinationTime]) { context in
       try await leave(context)
       if context.harness.capabilities.has(.destinationSender) { try await arrive(context) }
     },
@@ -71,7 +70,7 @@ extension ConformanceSuite {
     try await compare(context, sample)
   }
 
-  private static func verify(
+  static func verify(
     _ context: CaseContext, archive: String, _ destination: any ChatDestination
   ) async throws {
     let run = MigrationRun(
@@ -80,7 +79,7 @@ extension ConformanceSuite {
     try expectEqual(context, try await context.whileTimePasses(within: .seconds(3600)) { try await run.verify() })
   }
 
-  private static func expectEqual(_ context: CaseContext, _ report: FidelityReport) throws {
+  static func expectEqual(_ context: CaseContext, _ report: FidelityReport) throws {
     let channels = report.verification?.channels ?? []
     try context.expect(
       report.isPerfect, "equal but for declared losses",
@@ -89,7 +88,7 @@ extension ConformanceSuite {
   }
 
   /// What the service holds against the sample itself, without the verifier's help.
-  private static func compare(_ context: CaseContext, _ sample: MigrationSample) async throws {
+  static func compare(_ context: CaseContext, _ sample: MigrationSample) async throws {
     let source = try await context.harness.makeSource()
     var found: [String: ChannelID] = [:]
     var cursor: Cursor?
@@ -120,7 +119,7 @@ extension Message {
 }
 
 /// Chats on an ideal service of their own: groups and a pair, several scripts, equal texts, equal times.
-private struct MigrationSample {
+struct MigrationSample {
   let source: IdealSource
   let messages: [ChannelID: [Message]]
 

@@ -1,3 +1,4 @@
+import ChatCache
 import ChatClient
 import UnifiedChat
 
@@ -40,6 +41,59 @@ extension ConformanceSuite {
         // The line above makes sure that there are five.
         try context.expectEqual(read[2].content, .text("edited"), "the new content")
       }
+    },
+    ConformanceCase("ORDER-02", "The client clock has no say.", .s1) { context in
+      let (alice, bob, channel, _) = try await context.pair()
+      var contents: [MessageContent] = []
+      for (number, offset) in [600, -600, 86_400, 0, -86_400].enumerated() {
+        try context.clock(of: alice).setOffset(.seconds(offset))
+        try await context.say(alice, channel.id, ["a\(number)"])
+        try await context.say(bob, channel.id, ["b\(number)"])
+        contents += [.text("a\(number)"), .text("b\(number)")]
+      }
+      try context.expectEqual(try await context.serverMessages(channel.id).map(\.content), contents, "the service's order")
+      try await context.shows(alice, channel.id, contents, "alice")
+      try await context.shows(bob, channel.id, contents, "bob")
+      try context.clock(of: alice).setOffset(.seconds(-86_400))
+      await alice.suspend()
+      let pending = try await alice.enqueue(.text("pending"), to: channel.id)
+      try context.expect(pending.position == nil, "no position while pending")
+      try context.expectEqual(try await alice.waitingMessages(in: channel.id).count, 1, "after all confirmed ones")
+      try context.clock(of: alice).setOffset(.zero)
+      await alice.resume()
+      try await context.shows(bob, channel.id, contents + [.text("pending")], "bob")
+    },
+    ConformanceCase(
+      "ORDER-03", "A pending message moves once to where it was stored.", .s2, hooks: ["delay"]
+    ) { context in
+      let (alice, bob, channel, users) = try await context.pair()
+      let probe = context.probe(alice)
+      try await context.inject(FaultRule("send", user: users.a.id, action: .delay(.seconds(2))))
+      let pending = try await alice.enqueue(.text("mine"), to: channel.id)
+      try await context.quiet(10)
+      try await context.say(bob, channel.id, ["his"])
+      try await context.eventually("sent") { probe.sent(in: channel.id).count == 1 }
+      try await context.shows(alice, channel.id, [.text("his"), .text("mine")], "alice")
+      let mine = probe.events.filter { event in
+        switch event.kind {
+        case .messagePending(let message), .messageSent(let message), .messageUpdated(let message),
+          .messageFailed(let message), .messageCancelled(let message):
+          message.localID == pending.localID
+        default: false
+        }
+      }
+      try context.expectEqual(mine.count, 2, "events of the pending message")
+      try context.expectEqual(try await alice.waitingMessages(in: channel.id).count, 0, "what waits")
+    },
+    ConformanceCase("ORDER-05", "Ties break by the documented rule on every device.", .s1) { context in
+      let (channel, reader, sent) = try await filled(context, 25, keepingTime: true)
+      let read = try await context.wholeHistory(of: channel, by: reader, page: 6)
+      let sorted = read.sorted { ($0.position ?? .lowest) < ($1.position ?? .lowest) }
+      try context.expectEqual(read.map(\.id), sorted.map(\.id), "the order of positions")
+      try context.expectEqual(read.map(\.id), sent, "the order of arrival")
+      let truth = try await context.serverMessages(channel)
+      try context.expectEqual(truth.map(\.id), read.map(\.id), "the service's order")
+      try context.expectEqual(truth.map(\.position), read.map(\.position), "positions everywhere")
     },
   ]
 

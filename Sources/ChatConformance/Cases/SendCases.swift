@@ -163,5 +163,337 @@ extension ConformanceSuite {
         try context.expectEqual(seen, order, "the order on every device")
       }
     },
+    ConformanceCase(
+      "SEND-05", "A late acknowledgement settles the message.", .s1, needs: [.messageIdempotentSend], hooks: ["delay"]
+    ) { context in
+      let (alice, bob, channel, users) = try await context.pair()
+      let atBob = context.probe(bob)
+      try await context.inject(
+        FaultRule("send", user: users.a.id, phase: .beforeReply, action: .delay(.seconds(75))))
+      let sent = try await context.whileTimePasses(within: .seconds(300), step: .seconds(1)) {
+        try await alice.send(.text("late"), to: channel.id)
+      }
+      try context.expectEqual(sent.state, .sent, "the state")
+      try await context.pass(.seconds(80), step: .seconds(5))
+      try context.expectEqual(try await context.serverMessages(channel.id).map(\.id), [sent.id], "at the service")
+      try await context.eventually("bob has it", within: .seconds(120), step: .seconds(1)) {
+        try await bob.history(of: channel.id, .newest(5)).messages.map(\.id) == [sent.id]
+      }
+      try context.expect(atBob.received(in: channel.id).count <= 1, "told once at most")
+    },
+    ConformanceCase(
+      "SEND-06", "A retry refused as a double means sent.", .s1, needs: [.messageIdempotentSend],
+      hooks: ["drop", "fail"]
+    ) { context in
+      let (alice, _, channel, users) = try await context.pair()
+      let probe = context.probe(alice)
+      try await context.inject(FaultRule("send", user: users.a.id, phase: .beforeReply, action: .drop))
+      try await context.inject(
+        FaultRule("send", user: users.a.id, nth: 2, action: .fail(.conflict), mustFire: false))
+      let sent = try await context.whileTimePasses(within: .seconds(300), step: .seconds(1)) {
+        try await alice.send(.text("twice"), to: channel.id)
+      }
+      try context.expectEqual(sent.state, .sent, "the state")
+      try context.expectEqual(try await context.serverMessages(channel.id).map(\.id), [sent.id], "at the service")
+      try context.expectEqual(probe.failed(in: channel.id).count, 0, "failures")
+    },
+    ConformanceCase(
+      "SEND-09", "A retryable error holds the channel's queue, not the others.", .s1, needs: [.messageIdempotentSend],
+      hooks: ["fail"]
+    ) { context in
+      let (alice, _, channel, users) = try await context.pair()
+      let other = try await alice.createChannel(ChannelDraft(kind: .group, members: [users.b.id], name: "other"))
+      let probe = context.probe(alice)
+      try await context.inject(
+        FaultRule("send", user: users.a.id, channel: channel.id, nth: 3, times: 2, action: .fail(.server)))
+      for number in 0..<8 {
+        _ = try await alice.enqueue(.text("\(number)"), to: channel.id)
+        _ = try await alice.enqueue(.text("\(number)"), to: other.id)
+      }
+      try await context.eventually("the other channel is done") { probe.sent(in: other.id).count == 8 }
+      try await context.eventually("this one too, or its queue is free", within: .seconds(300), step: .seconds(1)) {
+        probe.sent(in: channel.id).count + probe.failed(in: channel.id).count == 8
+      }
+      let expected = (0..<8).map { MessageContent.text("\($0)") }
+      try context.expectEqual(try await context.serverMessages(other.id).map(\.content), expected, "the other channel")
+      // A refusal that the vendor calls final is not tried again, but what is sent keeps its order.
+      let failed = Set(probe.failed(in: channel.id).map(\.content))
+      try context.expectEqual(
+        try await context.serverMessages(channel.id).map(\.content), expected.filter { !failed.contains($0) },
+        "this channel")
+      for message in probe.failed(in: channel.id) {
+        guard case .failed(let error) = message.state else { throw context.failure("a failed state", "\(message.state)") }
+        try context.expect(!error.isRetryable, "only a final refusal fails", observed: "\(error)")
+      }
+    },
+    ConformanceCase("SEND-10", "Cancelling before the wire removes, after the wire cannot.", .s2, hooks: ["delay"]) {
+      context in
+      let (alice, bob, channel, users) = try await context.pair()
+      let probe = context.probe(alice)
+      await alice.suspend()
+      let pending = try await alice.enqueue(.text("never"), to: channel.id)
+      let localID = try context.need(pending.localID, "a local id")
+      try context.expect(try await alice.cancel(localID), "a cancelled message")
+      try context.expectEqual(try await alice.waitingMessages(in: channel.id).count, 0, "what waits")
+      await alice.resume()
+      try await context.eventually("connected") { await alice.state == .connected }
+      try await context.inject(FaultRule("send", user: users.a.id, phase: .beforeReply, action: .delay(.seconds(2))))
+      let flying = try await alice.enqueue(.text("too late"), to: channel.id)
+      try await context.eventually("it left") {
+        try await bob.history(of: channel.id, .newest(1)).messages.last?.content == .text("too late")
+      }
+      try context.expect(try await !alice.cancel(try context.need(flying.localID, "a local id")), "too late to cancel")
+      try await context.eventually("sent") { probe.sent(in: channel.id).count == 1 }
+      try context.expectEqual(
+        try await context.serverMessages(channel.id).map(\.content), [.text("too late")], "at the service")
+    },
+    ConformanceCase(
+      "SEND-11", "A process kill between cache write and acknowledgement leaves one message.", .s1,
+      needs: [.messageIdempotentSend], hooks: ["stall"], tags: [.kill]
+    ) { context in
+      for point in ["before the wire", "before the commit", "after the commit"] {
+        let (alice, _, channel, users) = try await context.pair()
+        switch point {
+        case "before the wire": await alice.suspend()
+        case "before the commit": try await context.inject(FaultRule("send", user: users.a.id, action: .drop))
+        default:
+          try await context.inject(FaultRule("send", user: users.a.id, phase: .beforeReply, action: .drop))
+        }
+        let pending = try await alice.enqueue(.text(point), to: channel.id)
+        try await context.quiet()
+        let next = try await context.killed(alice, "phone")
+        await alice.disconnect()
+        let probe = context.probe(next)
+        _ = try await context.whileTimePasses { try await next.connect(as: users.a.id, credential: users.a.credential) }
+        try await context.eventually("sent, killed \(point)", within: .seconds(300), step: .seconds(1)) {
+          try await next.waitingMessages(in: channel.id).isEmpty
+        }
+        try context.expectEqual(
+          try await context.serverMessages(channel.id).map(\.content), [.text(point)], "at the service")
+        try context.expectEqual(probe.failed(in: channel.id).count, 0, "failures")
+        let shown = try await context.newest(5, of: channel.id, by: next)
+        try context.expectEqual(shown.map(\.localID), [pending.localID], "the local id, killed \(point)")
+      }
+    },
+    ConformanceCase("SEND-12", "Every content kind survives the trip.", .s1, tags: [.live]) { context in
+      let (alice, bob, channel, users) = try await context.pair()
+      var sent: [Message] = []
+      for content in contents(of: users.b.id) {
+        do { sent.append(try await context.whileTimePasses { try await alice.send(MessageDraft(content), to: channel.id) }) } catch
+          let error as ChatError
+        {
+          guard case .unsupported(let capability) = error.kind else { throw error }
+          try context.expect(!(await alice.capabilities.has(capability)), "only what is absent is refused", observed: "\(error)")
+        }
+      }
+      try context.expect(sent.count >= 2, "some kinds", observed: "\(sent.count)")
+      let total = sent.count
+      try await context.eventually("bob has all") {
+        try await bob.history(of: channel.id, .newest(30)).messages.count >= total
+      }
+      let read = try await context.newest(30, of: channel.id, by: bob).filter {
+        if case .system = $0.content { false } else { true }
+      }
+      for (mine, his) in zip(sent, read) {
+        try context.expectEqual(his.content, mine.content, "the \(mine.content.kindName)")
+      }
+      let fresh = try await context.online(users.b, "fresh")
+      let again = try await context.newest(30, of: channel.id, by: fresh).filter {
+        if case .system = $0.content { false } else { true }
+      }
+      try context.expectEqual(again.map(\.content), sent.map(\.content), "every kind on a fresh device")
+    },
+    ConformanceCase(
+      "SEND-15", "A transient message reaches who is online and nobody else.", .s2, needs: [.messageTransient]
+    ) { context in
+      let (alice, bob, channel, users) = try await context.pair()
+      let probe = context.probe(bob)
+      _ = try await context.whileTimePasses {
+        try await alice.send(MessageDraft(.text("for now"), isTransient: true), to: channel.id)
+      }
+      try await context.eventually("bob hears it") {
+        probe.received(in: channel.id).contains { $0.content == .text("for now") }
+      }
+      let fresh = try await context.online(users.b, "fresh")
+      for reader in [alice, bob, fresh] {
+        try context.expectEqual(
+          try await context.newest(10, of: channel.id, by: reader).filter { $0.content == .text("for now") }.count, 0,
+          "transient messages in history")
+      }
+      try context.expectEqual(try await context.serverMessages(channel.id).count, 0, "messages at the service")
+      try await context.unreadBecomes(0, of: channel.id, on: bob)
+    },
+    ConformanceCase("SEND-16", "Sending where I am not a member is permission.", .s2) { context in
+      let (_, _, channel, _) = try await context.pair()
+      let stranger = try await context.online(try await context.user("carol"))
+      let probe = context.probe(stranger)
+      let error = try await context.expectErrorInTime("permission or notFound") {
+        _ = try await stranger.send(.text("let me in"), to: channel.id)
+      } where: {
+        if case .permission = $0 { true } else { $0 == .notFound }
+      }
+      try context.expect(!error.isRetryable, "a final refusal", observed: "\(error.retry)")
+      if context.harness.target != .ideal { try context.expect(error.vendor?.code != nil, "the vendor's code", observed: "\(error)") }
+      try await context.eventually("it failed") { probe.failed(in: channel.id).count == 1 }
+      try context.expectEqual(try await context.serverMessages(channel.id).count, 0, "messages at the service")
+    },
+    ConformanceCase("SEND-17", "A manual resend keeps the place and the identity.", .s1, hooks: ["fail"]) { context in
+      let (alice, _, channel, users) = try await context.pair()
+      let probe = context.probe(alice)
+      try await context.inject(
+        FaultRule("send", user: users.a.id, channel: channel.id, nth: 2, action: .fail(.permission())))
+      for text in ["1", "2", "3"] { _ = try await alice.enqueue(.text(text), to: channel.id) }
+      try await context.eventually("one failed") {
+        probe.failed(in: channel.id).count == 1 && probe.sent(in: channel.id).count == 2
+      }
+      let failed = try context.need(probe.failed(in: channel.id).first, "the failed message")
+      let localID = try context.need(failed.localID, "its local id")
+      for _ in 0..<5 { _ = try await alice.resend(localID) }
+      try await context.eventually("sent") { probe.sent(in: channel.id).count == 3 }
+      try await context.quiet()
+      try context.expectEqual(
+        try await context.serverMessages(channel.id).map(\.content), [.text("1"), .text("3"), .text("2")],
+        "the order at the service")
+      try context.expectEqual(probe.sent(in: channel.id).last?.localID, localID, "the local id")
+      try context.expectEqual(try await alice.waitingMessages(in: channel.id).count, 0, "what waits")
+      try await context.shows(alice, channel.id, [.text("1"), .text("3"), .text("2")], "alice")
+    },
+    ConformanceCase(
+      "SEND-19", "A failed message that becomes possible later goes out once.", .s2, needs: [.memberMute]
+    ) { context in
+      let (alice, bob, channel, users) = try await context.pair()
+      let probe = context.probe(bob)
+      try await alice.mute(users.b.id, in: channel.id, for: nil)
+      let pending = try await bob.enqueue(.text("later"), to: channel.id)
+      try await context.eventually("it failed") { probe.failed(in: channel.id).count == 1 }
+      try await alice.unmute(users.b.id, in: channel.id)
+      try await context.pass(.seconds(60), step: .seconds(5))
+      try context.expectEqual(try await context.serverMessages(channel.id).count, 0, "nothing goes out by itself")
+      _ = try await bob.resend(try context.need(pending.localID, "a local id"))
+      try await context.eventually("sent") { probe.sent(in: channel.id).count == 1 }
+      try context.expectEqual(
+        try await context.serverMessages(channel.id).map(\.content), [.text("later")], "at the service")
+    },
+    ConformanceCase(
+      "SEND-20", "A mention names whom it means.", .s2, needs: [.messageMention], tags: [.live]
+    ) { context in
+      let (chats, users, channel) = try await context.group("alice", "bob", "carol")
+      let mentions = [
+        Mentions(users: [users[1].id]), Mentions(everyone: true), Mentions(users: [users[1].id, users[2].id]),
+      ]
+      var sent: [Message] = []
+      for (number, mention) in mentions.enumerated() {
+        var draft = MessageDraft(.text("look \(number)"))
+        draft.mentions = mention
+        let ready = draft
+        sent.append(try await context.whileTimePasses { try await chats[0].send(ready, to: channel.id) })
+      }
+      for (reader, who) in [(chats[1], "bob"), (chats[2], "carol"), (chats[0], "alice")] {
+        try await context.shows(reader, channel.id, sent.map(\.content), who)
+        let read = try await context.newest(3, of: channel.id, by: reader)
+        for (message, mention) in zip(read, mentions) {
+          try context.expectEqual(message.mentions.everyone, mention.everyone, "everyone, for \(who)")
+          try context.expectEqual(Set(message.mentions.users), Set(mention.users), "mentioned users, for \(who)")
+        }
+      }
+    },
+    ConformanceCase(
+      "SEND-21", "A reply in a thread stays in its thread.", .s1, needs: [.messageThread], hooks: ["fail"]
+    ) { context in
+      let (alice, bob, channel, users) = try await context.pair()
+      let parent = try await context.say(alice, channel.id, ["parent"])[0]
+      let parentID = try context.need(parent.id, "an id")
+      let probe = context.probe(bob)
+      try await context.inject(FaultRule("send", user: users.b.id, action: .fail(.permission())))
+      var draft = MessageDraft(.text("reply"))
+      draft.threadParent = parentID
+      let pending = try await bob.enqueue(draft, to: channel.id)
+      try await context.eventually("it failed") { probe.failed(in: channel.id).count == 1 }
+      await bob.disconnect()
+      let again = try await context.online(users.b)
+      let mine = context.probe(again)
+      _ = try await again.resend(try context.need(pending.localID, "a local id"))
+      try await context.eventually("sent") { mine.sent(in: channel.id).count == 1 }
+      for reader in [alice, again] {
+        let replies = try await context.whileTimePasses { try await reader.thread(under: parent, .newest(10)) }
+        try context.expectEqual(
+          replies.messages.filter { $0.id != parentID }.map(\.content), [.text("reply")], "replies under the parent")
+        let main = try await context.newest(10, of: channel.id, by: reader)
+        try context.expect(!main.contains { $0.content == .text("reply") }, "the reply is not in the main list")
+      }
+    },
+    ConformanceCase(
+      "SEND-22", "A quote and a merged forward carry their own copy.", .s2, needs: [.messageQuote], covers: [.messageMerge]) { context in
+      let (alice, bob, channel, users) = try await context.pair()
+      let quoted = try await context.say(alice, channel.id, ["what was said"])[0]
+      var draft = MessageDraft(.text("about that"))
+      draft.replyTo = Reply(
+        id: try context.need(quoted.id, "an id"),
+        quoted: QuotedMessage(
+          id: quoted.id, sender: quoted.sender, senderName: quoted.senderName, createdAt: quoted.createdAt,
+          content: quoted.content))
+      let ready = draft
+      _ = try await context.whileTimePasses { try await bob.send(ready, to: channel.id) }
+      if context.has(.messageEdit) { _ = try await alice.edit(quoted, to: .text("changed")) }
+      let fresh = try await context.online(users.a, "fresh")
+      for reader in [bob, fresh] {
+        let read = try await context.newest(1, of: channel.id, by: reader).last
+        try context.expectEqual(read?.content, .text("about that"), "the text")
+        try context.expectEqual(read?.replyTo?.id, quoted.id, "the quoted message's id")
+        try context.expectEqual(read?.replyTo?.quoted?.content, .text("what was said"), "the quoted text")
+      }
+      guard context.has(.messageMerge) else { return }
+      let copies = (0..<20).map { number in
+        QuotedMessage(
+          sender: number % 2 == 0 ? users.a.id : users.b.id, senderName: "n\(number % 2)",
+          createdAt: Timestamp(milliseconds: 1_700_000_000_000 + Int64(number)), content: .text("line \(number)"))
+      }
+      let merged = MessageContent.merged(title: "all of it", messages: copies)
+      _ = try await context.whileTimePasses { try await alice.send(MessageDraft(merged), to: channel.id) }
+      let read = try await context.newest(1, of: channel.id, by: fresh).last
+      guard case .merged(let title, let messages)? = read?.content else {
+        throw context.failure("a merged message", "\(read?.content.kindName ?? "none")")
+      }
+      try context.expectEqual(title, "all of it", "the title")
+      try context.expectEqual(messages.map(\.content), copies.map(\.content), "the forwarded messages")
+      try context.expectEqual(messages.map(\.sender), copies.map(\.sender), "their senders")
+    },
+    ConformanceCase(
+      "SEND-23", "The same client id on purpose is stored once.", .s1, needs: [.messageIdempotentSend]
+    ) { context in
+      let (alice, _, channel, _) = try await context.pair()
+      func outgoing(_ text: String) -> OutgoingMessage {
+        OutgoingMessage(
+          channel: channel.id, localID: "send-23-same", clientMessageID: "send-23-same", draft: .text(text))
+      }
+      let first = outgoing("first")
+      let one = try await context.whileTimePasses { try await alice.send(first) }
+      await context.harness.pass(.seconds(1))
+      let second = outgoing("second")
+      let two = try await context.whileTimePasses { try await alice.send(second) }
+      try context.expectEqual(two.id, one.id, "the message of both calls")
+      try context.expectEqual(
+        try await context.serverMessages(channel.id).map(\.content), [.text("first")], "at the service")
+    },
   ]
+
+  /// One of each kind that can be sent without a file.
+  private static func contents(of user: UserID) -> [MessageContent] {
+    var attachment = Attachment(url: "https://files.example/a.bin", name: "报告 1.pdf", size: 12, mimeType: "application/pdf")
+    let file = MessageContent.file(attachment)
+    attachment = Attachment(
+      url: "https://files.example/a.png", name: "a.png", size: 120, mimeType: "image/png", width: 64, height: 48)
+    let image = MessageContent.image(attachment)
+    attachment = Attachment(
+      url: "https://files.example/a.m4a", name: "a.m4a", size: 99, mimeType: "audio/mp4", durationMilliseconds: 3000)
+    let audio = MessageContent.audio(attachment)
+    attachment = Attachment(
+      url: "https://files.example/a.mp4", name: "a.mp4", size: 1999, mimeType: "video/mp4", durationMilliseconds: 8000)
+    return [
+      .text("plain"), .custom(JSONText(unchecked: #"{"kind":"poll","n":1}"#)), .markdown("# head\n*text*"), file, image,
+      audio, .video(attachment), .location(Location(latitude: 48.1371, longitude: 11.5754, name: "Marienplatz")),
+      .card(user, name: "Bob", avatarURL: "https://files.example/b.png"),
+      .sticker(JSONText(unchecked: #"{"index":3,"pack":"cats"}"#)),
+    ]
+  }
 }

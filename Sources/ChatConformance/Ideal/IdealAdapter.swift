@@ -222,7 +222,10 @@ public actor IdealAdapter: ChatAdapter {
   }
 
   public func setRole(_ role: MemberRole, of user: UserID, in id: ChannelID) async throws(ChatError) {
-    try await service.changeMember(user, in: id, .setRole, session: try live(.setRole)) { $0.role = role }
+    let session = try live(.setRole)
+    try await service.changeMember(user, in: id, .setRole, session: session) { $0.role = role }
+    // There is one owner: whoever hands over becomes an admin.
+    if role == .owner { try await service.resign(in: id, session: session, to: user) }
   }
 
   public func mute(_ user: UserID, in id: ChannelID, for duration: Duration?) async throws(ChatError) {

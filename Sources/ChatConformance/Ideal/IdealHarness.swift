@@ -24,7 +24,9 @@ public struct IdealHarness: ConformanceHarness {
     return TestUser(id: user, credential: .token("token-\(name)"))
   }
 
-  public func makeAdapter(device: String) async throws -> any ChatAdapter { IdealAdapter(service: service) }
+  public func issueCredential(for user: UserID) async throws -> Credential { .token("token-\(user)") }
+
+  public func makeAdapter(_ device: TestDevice) async throws -> any ChatAdapter { IdealAdapter(service: service) }
   public func makeSource() async throws -> any ChatSource { IdealSource(service: service) }
   public func makeDestination() async throws -> any ChatDestination { IdealDestination(service: service) }
 
@@ -46,8 +48,26 @@ public struct IdealHarness: ConformanceHarness {
 
 private struct IdealFaults: FaultControl {
   let service: IdealService
-  let hooks: Set<String> = ["closeSocket", "afterCommit", "drop", "fail", "duplicate"]
+  let hooks: Set<String> = ["closeSocket", "afterCommit", "drop", "fail", "duplicate", "kickByAdmin", "revokeCredential"]
 
-  func inject(_ rule: FaultRule) async throws { await service.arm(rule) }
+  func inject(_ rule: FaultRule) async throws {
+    guard Self.operations.contains(rule.operation) else { throw NoHook(rule.operation) }
+    await service.arm(rule)
+  }
+
+  /// What the service lets faults act on.
+  private static let operations: Set<String> = ["auth", "send", "push", "history", "channelCreate"]
+
   func removeRules() async -> [FaultRule] { await service.disarm() }
+  func wire(since index: UInt64) async -> [WireEntry] { [] }
+  func sockets(of user: UserID) async -> Int { 0 }
+
+  func perform(_ action: ServiceAction) async throws {
+    switch action {
+    case .cut(let user), .close(let user, _): await service.end(user, .linkLost)
+    case .user(.kickByAdmin, let user): await service.end(user, .refused(.kickedByAdmin))
+    case .user(.revokeCredential, let user): await service.revoke(user)
+    default: throw NoHook(action.hook)
+    }
+  }
 }

@@ -45,6 +45,7 @@ extension IdealService {
     // Read before the channel is written: both at once is a conflict of access.
     let newest = channels[id]?.messages.last?.position
     channels[id]?.members.append(user)
+    channels[id]?.joinNumbers[user] = nextNumber()
     channels[id]?.memberships[user] = Member(user: known, role: role, joinedAt: clock.now, readPosition: newest)
   }
 
@@ -213,13 +214,14 @@ extension IdealService {
   func memberPage(_ id: ChannelID, limit: Int, page: PageToken?, session: Int) throws(ChatError) -> Page<Member> {
     let user = try self.session(session, .listMembers)
     let channel = try joined(id, user, .listMembers)
-    let start = page.flatMap { Int($0.rawValue) } ?? 0
-    guard start >= 0, start <= channel.members.count else { return Page(items: [], next: nil) }
-    let ids = channel.members[start...].prefix(limit)
-    let next = start + ids.count
+    // By the number of joining, so that nobody is passed over when somebody before them leaves.
+    let start = page.flatMap { Int64($0.rawValue) } ?? 0
+    let rest = channel.members.filter { (channel.joinNumbers[$0] ?? 0) > start }
+    let ids = rest.prefix(limit)
+    let last = ids.last.flatMap { channel.joinNumbers[$0] }
     return Page(
       items: ids.compactMap { channel.memberships[$0] },
-      next: next < channel.members.count ? PageToken(String(next)) : nil)
+      next: rest.count > ids.count ? last.map { PageToken(String($0)) } : nil)
   }
 
   func changeMember(
@@ -233,6 +235,14 @@ extension IdealService {
     }
     body(&member)
     channels[id]?.memberships[target] = member
+    tellMembers(of: id, .memberChanged(id, member), except: session)
+  }
+
+  func resign(in id: ChannelID, session: Int, to successor: UserID) throws(ChatError) {
+    let user = try self.session(session, .setRole)
+    guard user != successor, var member = channels[id]?.memberships[user], member.role == .owner else { return }
+    member.role = .admin
+    channels[id]?.memberships[user] = member
     tellMembers(of: id, .memberChanged(id, member), except: session)
   }
 

@@ -27,8 +27,10 @@ extension IdealService {
     }
     message = commit(message, key: key)
     // The sender has seen what was there before.
+    let hadUnread = (channels[id]?.unread(for: user) ?? 0) > 0
     moveRead(user, in: id, to: message.position)
     deliver(message, in: id, by: user, except: session)
+    if hadUnread { tell(user, .unreadChanged(id, .exact(0))) }
     try strike("send", user: user, channel: id, phase: .afterCommit)
     return message
   }

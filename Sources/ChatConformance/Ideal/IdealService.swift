@@ -149,7 +149,7 @@ public actor IdealService {
       // Told after this call, as a client learns of a cut link after its own request has failed.
       Task { for session in ending.values { await session.ended(.linkLost) } }
       throw ChatError(.network(.closed), operation: failing, detail: "injected: link cut")
-    case .duplicate, .reorder: break
+    default: break
     }
   }
 
@@ -162,7 +162,7 @@ public actor IdealService {
         rule.channel.map({ $0 == channel }) ?? true
       else { continue }
       faults[index].seen += 1
-      guard faults[index].seen >= rule.nth, faults[index].fired < rule.times else { continue }
+      guard faults[index].seen >= rule.nth, rule.times.map({ faults[index].fired < $0 }) ?? true else { continue }
       faults[index].fired += 1
       return rule.action
     }
@@ -172,7 +172,7 @@ public actor IdealService {
   func arm(_ rule: FaultRule) { faults.append(ArmedFault(rule: rule)) }
 
   func disarm() -> [FaultRule] {
-    let silent = faults.filter { $0.fired == 0 }.map(\.rule)
+    let silent = faults.filter { $0.fired == 0 && $0.rule.mustFire }.map(\.rule)
     faults = []
     return silent
   }

@@ -6,6 +6,8 @@ struct IdealChannel: Sendable {
   /// In order of joining.
   var members: [UserID] = []
   var memberships: [UserID: Member] = [:]
+  /// Grows with every joining.
+  var joinNumbers: [UserID: Int64] = [:]
   /// Ascending by sequence number; recalled ones stay as tombstones.
   var messages: [Message] = []
   var lastSequence: Int64 = 0

@@ -152,6 +152,7 @@ extension IdealService {
       let user = record.member.user.id
       if record.member.state == .joined, channels[id]?.memberships[user]?.state != .joined {
         channels[id]?.members.append(user)
+        channels[id]?.joinNumbers[user] = nextNumber()
       }
       var member = record.member
       member.user = users[user] ?? member.user

@@ -21,7 +21,7 @@ public enum JSONReport {
       if case .emulated(let how) = report.capabilities[capability] { level["how"] = .string(how) }
       return (capability.rawValue, .object(level))
     }
-    let totals = ["pass", "fail", "error", "skip"].map { name -> JSONObject.Member in
+    let totals = Verdict.names.map { name -> JSONObject.Member in
       (name, .int(Int64(report.count(name))))
     }
     return [
@@ -38,15 +38,25 @@ public enum JSONReport {
       "replay": .string(result.replay),
     ]
     switch result.verdict {
-    case .fail(let failure):
-      object["failure"] = [
-        "expectation": .string(failure.expected), "observed": .string(failure.observed),
-        "at": .string(failure.place),
-      ]
+    case .fail(let failure), .flaky(let failure): object["failure"] = Self.failure(failure)
+    case .knownFailure(let failure, let issue):
+      object["failure"] = Self.failure(failure)
+      object["issue"] = .string(issue)
+    case .unexpectedPass(let issue): object["issue"] = .string(issue)
     case .error(let text): object["error"] = .string(text)
     case .skip(let reason): object["skip"] = .string(reason.description)
+    case .passDeclared(let differences):
+      object["declared"] = .array(
+        differences.map { ["name": .string($0.rawValue), "reason": .string($0.reason), "source": .string($0.source)] })
     case .pass: break
     }
+    if !result.transcript.isEmpty { object["transcript"] = .array(result.transcript.map { .string($0) }) }
     return .object(object)
+  }
+
+  private static func failure(_ failure: CaseFailure) -> JSONValue {
+    [
+      "expectation": .string(failure.expected), "observed": .string(failure.observed), "at": .string(failure.place),
+    ]
   }
 }

@@ -17,7 +17,9 @@ public enum JUnitReport {
   }
 
   private static func head(_ name: String, _ results: [CaseResult]) -> String {
-    let counts = ["fail", "error", "skip"].map { verdict in results.count { $0.verdict.name == verdict } }
+    let counts = [["fail", "xpass"], ["error"], ["skip"]].map { names in
+      results.count { names.contains($0.verdict.name) }
+    }
     let seconds = Double(results.reduce(0) { $0 + $1.milliseconds }) / 1000
     return #"  <testsuite name="\#(Markup.escape(name))" tests="\#(results.count)" failures="\#(counts[0])" "#
       + #"errors="\#(counts[1])" skipped="\#(counts[2])" time="\#(seconds)">"#
@@ -29,10 +31,13 @@ public enum JUnitReport {
     let text = Markup.escape(TextReport.explanation(result.verdict))
     switch result.verdict {
     case .pass: return [open + "/>"]
-    case .fail:
+    case .passDeclared, .knownFailure, .flaky:
+      return [open + ">", "      <system-out>\(result.verdict.name): \(text)</system-out>", "    </testcase>"]
+    case .fail, .unexpectedPass:
+      let evidence = Markup.escape(([result.replay] + result.transcript).joined(separator: "\n").prefix(4096).description)
       return [
         open + ">",
-        #"      <failure type="\#(result.severity.rawValue)" message="\#(text)">\#(Markup.escape(result.replay))</failure>"#,
+        #"      <failure type="\#(result.severity.rawValue)" message="\#(text)">\#(evidence)</failure>"#,
         "    </testcase>",
       ]
     case .error: return [open + ">", #"      <error message="\#(text)"/>"#, "    </testcase>"]
@@ -57,9 +62,9 @@ public enum HTMLReport {
       <style>
       body{font:15px/1.45 system-ui,sans-serif;margin:2rem;color:#1a1a1a;background:#fff}
       table{border-collapse:collapse}td,th{padding:.3rem .6rem;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}
-      .pass{color:#0a6b2d}.fail,.error{color:#a40000;font-weight:600}.skip{color:#666}
+      .pass,.pass-declared{color:#0a6b2d}.fail,.error,.xpass{color:#a40000;font-weight:600}.skip{color:#666}
       @media(prefers-color-scheme:dark){body{color:#eee;background:#161616}td,th{border-color:#333}
-      .pass{color:#6fdc8c}.fail,.error{color:#ff8389}.skip{color:#a8a8a8}}
+      .pass,.pass-declared{color:#6fdc8c}.fail,.error,.xpass{color:#ff8389}.skip{color:#a8a8a8}}
       </style>
       <h1>\(Markup.escape(title))</h1>
       <table><thead><tr><th>case</th><th>severity</th><th>title</th>\(head)</tr></thead>
@@ -73,7 +78,9 @@ public enum HTMLReport {
   private static func cell(_ result: CaseResult?) -> String {
     guard let result else { return "<td></td>" }
     let text = Markup.escape(TextReport.explanation(result.verdict))
-    return #"<td class="\#(result.verdict.name)">\#(result.verdict.name)\#(text.isEmpty ? "" : "<br>\(text)")</td>"#
+    let evidence = result.transcript.isEmpty
+      ? "" : "<details><summary>frames</summary><pre>\(Markup.escape(result.transcript.joined(separator: "\n")))</pre></details>"
+    return #"<td class="\#(result.verdict.name)">\#(result.verdict.name)\#(text.isEmpty ? "" : "<br>\(text)")\#(evidence)</td>"#
   }
 }
 

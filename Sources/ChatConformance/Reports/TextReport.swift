@@ -1,7 +1,7 @@
 /// A run as a table for people: a row a group, a column an adapter.
 public enum TextReport {
   public static func make(_ reports: [AdapterReport], ascii: Bool = false) -> String {
-    let marks = ascii ? ("+", "x", "-") : ("●", "✗", "○")
+    let marks = ascii ? ("+", "x", "-", "~") : ("●", "✗", "○", "◐")
     let names = reports.map { "\($0.adapter).\($0.target.rawValue)" }
     var rows = [["", "cases"] + names]
     for group in ConformanceSuite.groups {
@@ -10,8 +10,9 @@ public enum TextReport {
         let results = report.results.filter { $0.id.hasPrefix(group + "-") }
         let passed = results.count { $0.verdict == .pass }
         let broken = results.count { $0.verdict.breaksRun }
-        let skipped = results.count - passed - broken
-        return [(passed, marks.0), (broken, marks.1), (skipped, marks.2)]
+        let skipped = results.count { $0.verdict.name == "skip" }
+        let declared = results.count - passed - broken - skipped
+        return [(passed, marks.0), (declared, marks.3), (broken, marks.1), (skipped, marks.2)]
           .filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: "  ")
       }
       if cells.contains(where: { !$0.isEmpty }) { rows.append([group, String(count)] + cells) }
@@ -21,6 +22,7 @@ public enum TextReport {
       for result in report.results where result.verdict.breaksRun {
         text += "\n\(result.severity.rawValue) \(report.adapter).\(report.target.rawValue) \(result.id) \(result.title)"
         text += "\n   \(explanation(result.verdict))\n   again: \(result.replay)"
+        for line in result.transcript { text += "\n   | \(line)" }
       }
     }
     return text
@@ -29,7 +31,11 @@ public enum TextReport {
   static func explanation(_ verdict: Verdict) -> String {
     switch verdict {
     case .pass: ""
+    case .passDeclared(let differences): differences.map(\.reason).joined(separator: "; ")
     case .fail(let failure): failure.description
+    case .knownFailure(let failure, let issue): "\(issue): \(failure)"
+    case .unexpectedPass(let issue): "passes now; remove it from the known failures (\(issue))"
+    case .flaky(let failure): "passed when repeated; first: \(failure)"
     case .error(let text): "set-up: \(text)"
     case .skip(let reason): reason.description
     }
