@@ -137,6 +137,7 @@ extension Chat {
   /// Stores an event and returns what is to be told: nothing when it was known.
   func stored(_ event: ChatEvent) -> [ChatEvent] {
     guard let cache else { return [event] }
+    if case .channelJoined(let channel) = event.kind { joinedMeanwhile.insert(channel.id) }
     do throws(ChatError) {
       let preview = event.kind.preview
       let (kinds, isNew) = try cache.write { session throws(ChatError) in

@@ -49,6 +49,9 @@ extension Chat {
 
   /// Reads the whole list and tells what is new, changed and gone.
   private func syncChannels(_ epochBefore: Int) async throws(ChatError) {
+    // A channel that was made or joined after the list was asked for need not stand in it.
+    let before = try opened(.listChannels).read { session throws(ChatError) in Set(try session.channels().map(\.id)) }
+    joinedMeanwhile = []
     var seen: Set<ChannelID> = []
     var token: PageToken?
     repeat {
@@ -61,7 +64,7 @@ extension Chat {
       guard page.next == nil || page.next != token else { throw Self.standstill }
       token = page.next
     } while token != nil
-    try leaveUnlisted(seen)
+    try leaveUnlisted(before.subtracting(seen).subtracting(joinedMeanwhile))
   }
 
   /// What the list calls the newest message is so until events say otherwise. A channel that was read before is
@@ -78,11 +81,11 @@ extension Chat {
     if isCaughtUp { behind[channel.id] = nil }
   }
 
-  private func leaveUnlisted(_ listed: Set<ChannelID>) throws(ChatError) {
+  private func leaveUnlisted(_ unlisted: Set<ChannelID>) throws(ChatError) {
     let cache = try opened(.listChannels)
     let gone = try cache.read { session throws(ChatError) in try session.channels() }.filter {
       // Other kinds need not be in the list.
-      !listed.contains($0.id) && ($0.kind == .direct || $0.kind == .group)
+      unlisted.contains($0.id) && ($0.kind == .direct || $0.kind == .group)
     }
     for channel in gone {
       for told in stored(ChatEvent(.channelLeft(channel.id, .unknown), source: .catchUp)) { publish(told.kind, told.source) }

@@ -52,6 +52,8 @@ public actor Chat: ChatAdapter {
   var held: [ChannelID: [ChatEvent]] = [:]
   /// Messages that a list or a page brought before anything told them: their push is still news.
   var unannounced: [ChannelID: Set<MessageID>] = [:]
+  /// Joined or made since the channel list was last asked for: a list that was on its way does not know them.
+  var joinedMeanwhile: Set<ChannelID> = []
   /// The newest position announced as received, per channel.
   var lastAnnounced: [ChannelID: MessagePosition] = [:]
   var typing: [TypingKey: Task<Void, Never>] = [:]

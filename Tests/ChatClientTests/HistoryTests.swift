@@ -323,6 +323,28 @@ struct LateEventTests {
   }
 }
 
+@Suite("A channel list on its way", .serialized, .timeLimit(.minutes(1)))
+struct ListOnItsWayTests {
+  @Test("takes away no channel that was joined after it was asked for, and each that was not", arguments: [true, false])
+  func joined(afterAsking: Bool) async throws {
+    let bench = try await Bench(connects: false)
+    let joined = Channel(id: "new", kind: .group, name: "new", myRole: .member, myState: .joined)
+    await bench.adapter.holdChannels(true)
+    _ = try await bench.chat.connect(as: "alice", credential: .none)
+    while await !bench.adapter.isHolding { await Task.yield() }
+    if afterAsking { _ = await bench.chat.stored(ChatEvent(.channelJoined(joined))) }
+    await bench.adapter.holdChannels(false)
+    await bench.heard.first { $0.isUpToDate }
+    if !afterAsking {
+      _ = await bench.chat.stored(ChatEvent(.channelJoined(joined)))
+      await bench.chat.startSync()
+      await bench.heard.first { if case .channelLeft("new", _) = $0.kind { true } else { false } }
+    }
+    let known = try await bench.chat.cachedChannels(ChannelQuery())
+    #expect(known.contains { $0.id == joined.id } == afterAsking)
+  }
+}
+
 @Suite("A message that is shown before it is pushed", .serialized, .timeLimit(.minutes(1)))
 struct ShownFirstTests {
   @Test("by a page of history, is told as received once, when its push comes")

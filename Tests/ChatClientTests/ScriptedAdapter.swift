@@ -68,6 +68,9 @@ actor ScriptedAdapter: ChatAdapter {
     if !isHeld { release() }
   }
 
+  /// Whether a call waits to be let go.
+  var isHolding: Bool { !holders.isEmpty }
+
   func addChannel(_ id: ChannelID, kind: ChannelKind = .group) {
     channels[id] = Channel(id: id, kind: kind, name: id.rawValue, myRole: .member, myState: .joined)
   }
