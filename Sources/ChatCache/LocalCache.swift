@@ -143,7 +143,9 @@ extension LocalCache {
       let removed = try write { session throws(ChatError) in try session.evictOldest() }
       try database.withLock { (database) throws(ChatError) in
         let database = try Self.opened(database)
-        try database.query("PRAGMA incremental_vacuum") { _ throws(ChatError) in }
+        // A file of version 1 gives no pages back by pieces until it was written anew once.
+        let isIncremental = try database.first("PRAGMA auto_vacuum") { row throws(ChatError) in row.int(0) } == 2
+        try database.query(isIncremental ? "PRAGMA incremental_vacuum" : "VACUUM") { _ throws(ChatError) in }
         try database.query("PRAGMA wal_checkpoint(TRUNCATE)") { _ throws(ChatError) in }
       }
       if removed == 0 { return }

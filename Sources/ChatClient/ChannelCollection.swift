@@ -18,10 +18,12 @@ public actor ChannelCollection {
   private var token: PageToken?
   private var hasListed = false
   private var pump: Task<Void, Never>?
-  /// Channels to be read again; nil in `needsAll`'s case.
+  /// Channels to be read again.
   private var changed: Set<ChannelID> = []
   private var needsAll = false
   private var isReading = false
+  /// Asked for while it was reading.
+  private var readsAgain = false
 
   init(chat: Chat, options: ChannelListOptions) {
     self.chat = chat
@@ -93,10 +95,11 @@ public actor ChannelCollection {
   }
 
   private func read() async {
-    guard !isReading else { return }
+    guard !isReading else { return readsAgain = true }
     isReading = true
     defer { isReading = false }
     repeat {
+      readsAgain = false
       do throws(ChatError) {
         if needsAll { try await readAll() } else { try await readChanged() }
         problem = nil
@@ -105,7 +108,7 @@ public actor ChannelCollection {
         problem = error
       }
       await publish()
-    } while needsAll || !changed.isEmpty
+    } while readsAgain || needsAll || !changed.isEmpty
   }
 
   private func readAll() async throws(ChatError) {

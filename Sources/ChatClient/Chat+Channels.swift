@@ -14,7 +14,7 @@ extension Chat {
     if checked.isDistinct, checked.kind != .direct {
       try capabilities.require(.channelGroupDistinct, for: .createChannel)
     }
-    return try keep(try await adapter.createChannel(checked))
+    return try keepJoined(try await adapter.createChannel(checked))
   }
 
   public func channel(_ id: ChannelID) async throws(ChatError) -> Channel {
@@ -71,7 +71,7 @@ extension Chat {
     apply(.channelDeleted(id))
   }
 
-  public func join(_ id: ChannelID) async throws(ChatError) -> Channel { try keep(try await adapter.join(id)) }
+  public func join(_ id: ChannelID) async throws(ChatError) -> Channel { try keepJoined(try await adapter.join(id)) }
 
   public func leave(_ id: ChannelID) async throws(ChatError) {
     try await adapter.leave(id)
@@ -244,6 +244,12 @@ extension Chat {
   }
 
   // MARK: Keeping
+
+  /// The user is in it now, whatever a channel list that is on its way says.
+  private func keepJoined(_ channel: Channel) throws(ChatError) -> Channel {
+    joinedMeanwhile.insert(channel.id)
+    return try keep(channel)
+  }
 
   /// Stores what the server said of a channel, tells what is new, and returns it with what the cache knows beyond.
   private func keep(_ channel: Channel) throws(ChatError) -> Channel {

@@ -45,6 +45,7 @@ extension Chat {
       // For those online only: shown, not kept.
       return publish(.messageReceived(message), source)
     }
+    if source == .live { joinedMeanwhile.insert(message.channel) }
     let isUnknownChannel: Bool
     var told: [ChatEvent.Kind]
     do throws(ChatError) {

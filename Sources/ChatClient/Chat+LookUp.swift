@@ -48,6 +48,8 @@ extension Chat {
     tellsNew: Bool = true
   ) throws(ChatError) -> Int {
     guard let cache else { return 0 }
+    let told = lastAnnounced[channel] ?? .lowest
+    let shown = unannounced[channel] ?? []
     let (count, kinds, newest) = try cache.write { session throws(ChatError) in
       var count = 0
       var kinds: [ChatEvent.Kind] = []
@@ -62,7 +64,10 @@ extension Chat {
           if let id = message.id, let position = message.position, position > top { newest.append(id) }
         } else {
           kinds += try session.events(of: change, isNew: false)
-          if case .unchanged = change, let position = message.position, !known.contains(where: { $0.contains(position) }) {
+          // Nor is it counted when its push has come since.
+          if case .unchanged = change, let id = message.id, let position = message.position,
+            !known.contains(where: { $0.contains(position) }), position > told || shown.contains(id)
+          {
             count += 1
           }
         }

@@ -37,8 +37,7 @@ extension Chat {
   /// Reads a whole channel from the server and compares it with the cache, which stays as it is.
   /// - Throws: what reading history throws.
   public func compareWithServer(_ channel: ChannelID) async throws(ChatError) -> CacheDifference {
-    let server = try await serverMessages(of: channel)
-    return try opened(.cache).read { session throws(ChatError) in try session.compare(server, in: channel) }
+    try await difference(of: channel).found
   }
 
   /// Fetches what is missing in a channel, from its first message to its newest, and removes what the server does not
@@ -46,9 +45,8 @@ extension Chat {
   /// - Returns: how many messages were added or removed.
   /// - Throws: what reading history throws; what was fetched before stays.
   public func repair(_ channel: ChannelID) async throws(ChatError) -> Int {
-    let server = try await serverMessages(of: channel)
+    let (server, difference) = try await self.difference(of: channel)
     let cache = try opened(.cache)
-    let difference = try cache.read { session throws(ChatError) in try session.compare(server, in: channel) }
     let added = try absorb(server, in: channel, .catchUp, covering: nil)
     try cache.write { session throws(ChatError) in
       for id in difference.surplus { try session.remove(id, in: channel) }
@@ -57,6 +55,17 @@ extension Chat {
     }
     if !difference.surplus.isEmpty { publish(.messagesBackfilled(channel, count: 0), .catchUp) }
     return max(added, difference.missing.count + difference.notFetched) + difference.surplus.count
+  }
+
+  private func difference(
+    of channel: ChannelID
+  ) async throws(ChatError) -> (server: [Message], found: CacheDifference) {
+    let cache = try opened(.cache)
+    // Before the server is asked: what events bring meanwhile is no surplus.
+    let proven = try cache.read { session throws(ChatError) in try session.provenIDs(in: channel) }
+    let server = try await serverMessages(of: channel)
+    let found = try cache.read { session throws(ChatError) in try session.compare(server, proven, in: channel) }
+    return (server, found)
   }
 
   /// Ascending, without the replies of threads.
@@ -75,7 +84,10 @@ extension Chat {
 }
 
 extension CacheSession {
-  fileprivate func compare(_ server: [Message], in channel: ChannelID) throws(ChatError) -> CacheDifference {
+  /// - Parameter proven: what the cache held as committed before the server was asked.
+  fileprivate func compare(
+    _ server: [Message], _ proven: [MessageID], in channel: ChannelID
+  ) throws(ChatError) -> CacheDifference {
     let ranges = try ranges(of: channel)
     var difference = CacheDifference(channel: channel, onServer: server.count, missing: [], surplus: [], notFetched: 0)
     var present: Set<MessageID> = []
@@ -85,7 +97,7 @@ extension CacheSession {
       if try isAccountedFor(message) { continue }
       if ranges.contains(where: { $0.contains(position) }) { difference.missing.append(id) } else { difference.notFetched += 1 }
     }
-    difference.surplus = try provenIDs(in: channel).filter { !present.contains($0) }
+    difference.surplus = proven.filter { !present.contains($0) }
     return difference
   }
 }

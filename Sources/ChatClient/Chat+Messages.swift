@@ -99,7 +99,8 @@ extension Chat {
   }
 
   private func keep(_ reactions: [Reaction], of message: Message) -> [Reaction] {
-    if let id = message.id { apply(.reactionsChanged(message.channel, id, reactions)) }
+    // A standing connection tells the change too, in its order among those of others; the answer could overtake one.
+    if !isOnline, let id = message.id { apply(.reactionsChanged(message.channel, id, reactions)) }
     return reactions
   }
 

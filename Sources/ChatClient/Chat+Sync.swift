@@ -64,6 +64,8 @@ extension Chat {
       guard page.next == nil || page.next != token else { throw Self.standstill }
       token = page.next
     } while token != nil
+    // Lost meanwhile, or another session: this list proves nothing, and is asked for again.
+    guard epoch == epochBefore else { return }
     try leaveUnlisted(before.subtracting(seen).subtracting(joinedMeanwhile))
   }
 

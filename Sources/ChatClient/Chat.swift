@@ -52,7 +52,7 @@ public actor Chat: ChatAdapter {
   var held: [ChannelID: [ChatEvent]] = [:]
   /// Messages that a list or a page brought before anything told them: their push is still news.
   var unannounced: [ChannelID: Set<MessageID>] = [:]
-  /// Joined or made since the channel list was last asked for: a list that was on its way does not know them.
+  /// Joined, made or heard of live since the channel list was last asked for: that list need not have them.
   var joinedMeanwhile: Set<ChannelID> = []
   /// The newest position announced as received, per channel.
   var lastAnnounced: [ChannelID: MessagePosition] = [:]

@@ -214,7 +214,13 @@ public actor MessageCollection {
   }
 
   private func readAgain() async throws(ChatError) {
-    let reading = try await chat.reading(of: channel, from: low, to: high, thread: options.thread?.id)
+    var (from, to) = (low, high)
+    var reading = try await chat.reading(of: channel, from: from, to: to, thread: options.thread?.id)
+    // Moved while it was read: that reading says nothing of the new place.
+    while (from, to) != (low, high) {
+      (from, to) = (low, high)
+      reading = try await chat.reading(of: channel, from: from, to: to, thread: options.thread?.id)
+    }
     if low != nil, reading.window == nil {
       // What was shown is not known any more: evicted, or the channel is gone. It begins anew.
       low = nil

@@ -329,6 +329,11 @@ struct ListOnItsWayTests {
   func joined(afterAsking: Bool) async throws {
     let bench = try await Bench(connects: false)
     let joined = Channel(id: "new", kind: .group, name: "new", myRole: .member, myState: .joined)
+    if afterAsking {
+      // Known as joined from before, so that the list alone would take it away.
+      try await bench.chat.open(for: "alice")
+      _ = await bench.chat.stored(ChatEvent(.channelJoined(joined)))
+    }
     await bench.adapter.holdChannels(true)
     _ = try await bench.chat.connect(as: "alice", credential: .none)
     while await !bench.adapter.isHolding { await Task.yield() }
@@ -394,5 +399,24 @@ struct ShownFirstTests {
     await bench.adapter.write("3", push: true)
     await bench.heard.first { $0.isReceived("3") }
     #expect(await bench.heard.lines == ["received 1", "backfilled 1", "received 3"])
+  }
+
+  @Test("not at all, and heard between two losses, is not counted as missed after the second")
+  func betweenLosses() async throws {
+    let bench = try await Bench()
+    await bench.adapter.write("1", push: true)
+    await bench.heard.first { $0.isReceived("1") }
+    await bench.adapter.holdHistory(true)
+    await bench.adapter.cutLink()
+    await bench.adapter.write("2")
+    await bench.adapter.restoreLink()
+    await bench.adapter.write("3", push: true)
+    await bench.heard.first { $0.isReceived("3") }
+    let before = await bench.heard.events.count { $0.isUpToDate }
+    await bench.adapter.restoreLink()
+    await bench.adapter.holdHistory(false)
+    try await until { await bench.heard.events.count { $0.isUpToDate } > before }
+    let lines = await bench.heard.lines
+    #expect(lines == ["received 1", "received 3", "backfilled 1"])
   }
 }

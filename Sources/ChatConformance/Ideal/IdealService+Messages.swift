@@ -219,7 +219,7 @@ extension IdealService {
         message.reactions.append(Reaction(key: key, users: users))
       }
     }
-    tellMembers(of: id, .reactionsChanged(id, message, changed.reactions), except: session)
+    tellMembers(of: id, .reactionsChanged(id, message, changed.reactions))
     return changed.reactions
   }
 
