@@ -19,6 +19,8 @@ struct PageEnd: Sendable {
   var unreadable: [UnreadableRecord]
   /// The list ends here because it could not be read on: what was not seen may be there.
   var isGivenUp = false
+  /// Ids that are at the source and that the filter leaves out: what is here of them is not gone.
+  var leftOut: [String] = []
 }
 
 extension Archive {
@@ -83,7 +85,7 @@ extension Archive {
     for record in end.unreadable { try put(record) }
     if let mode = try manifestValue("rereading"), mode == "all" || list != .messages {
       // What cannot be read any more is there all the same.
-      try sweep(list, channel, seen + end.unreadable.compactMap(\.id), end)
+      try sweep(list, channel, seen + end.leftOut + end.unreadable.compactMap(\.id), end)
     }
     try database.run(
       """

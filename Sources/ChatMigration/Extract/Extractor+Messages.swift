@@ -32,6 +32,8 @@ extension Extractor {
     try await readList(.members, channel: channel.ordinal) { cursor throws(ChatError) in
       try await source.members(of: channel.id, after: cursor)
     } commit: { items, end throws(ChatError) in
+      var end = end
+      end.leftOut = items.filter { !options.filter.admits($0.member.user.id) }.map(\.member.user.id.rawValue)
       let wanted = items.filter { options.filter.admits($0.member.user.id) }
       try await archive.commit(members: wanted.map(MemberRow.init), channel: channel.ordinal, end)
     }
@@ -43,6 +45,7 @@ extension Extractor {
       try await source.messages(in: channel.id, after: cursor)
     } commit: { items, end throws(ChatError) in
       var end = end
+      end.leftOut = items.filter { !options.filter.admits($0.message) }.compactMap { $0.message.id?.rawValue }
       var rows: [MessageRow] = []
       var files: [FetchedFile] = []
       for record in items where options.filter.admits(record.message) {

@@ -112,6 +112,8 @@ public struct Extractor: Sendable {
     try await readList(.channels) { cursor throws(ChatError) in
       try await source.channels(after: cursor)
     } commit: { items, end throws(ChatError) in
+      var end = end
+      end.leftOut = items.filter { !options.filter.admits($0.channel.id) }.map(\.channel.id.rawValue)
       let wanted = items.filter { options.filter.admits($0.channel.id) }
       try await archive.commit(channels: wanted.map(ChannelRow.init), end)
       progress.add(items.count)

@@ -21,7 +21,7 @@ extension Loader {
         guard let user = try await archive.user(id), user.ordinal <= watermark else { continue }
         users.append(try user.stored.user())
       }
-      var work = UserWork()
+      var work = UserWork(isFirst: false)
       try await load(users, form, &work)
       done = last.number
       // They were counted when they were first written.

@@ -122,6 +122,8 @@ public struct Loader: Sendable {
     var tally = LoadTally()
     /// Original ids of those whose accounts are new.
     var created: [UserID] = []
+    /// Not written before: another id may be tried.
+    var isFirst = true
   }
 
   func load(_ everybody: [UserRecord], _ form: DestinationForm, _ work: inout UserWork) async throws(ChatError) {
@@ -174,7 +176,7 @@ public struct Loader: Sendable {
     _ original: UserRecord, _ form: DestinationForm, because error: ChatError, _ work: inout UserWork
   ) async throws(ChatError) {
     let id = original.user.id
-    for candidate in options.users.derived(for: id, limits: destination.limits) where error.mayBeTheID {
+    for candidate in options.users.derived(for: id, limits: destination.limits) where error.mayBeTheID && work.isFirst {
       guard try await ledger.original(ofUser: candidate) ?? id == id else { continue }
       let record = form.user(original, id: candidate)
       let outcome = try await write([record]) { part throws(ChatError) in try await destination.putUsers(part) }.first

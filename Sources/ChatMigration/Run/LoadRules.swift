@@ -142,8 +142,6 @@ actor RunBudget {
     return granted
   }
 
-  func giveBack(messages count: Int) { messages -= count }
-
   func reserve(users wanted: Int) throws(ChatError) -> Int {
     try checkTime()
     let left = limits.users.map { $0 - users } ?? wanted
@@ -152,8 +150,6 @@ actor RunBudget {
     users += granted
     return granted
   }
-
-  func giveBack(users count: Int) { users -= count }
 
   func reserveChannel() throws(ChatError) {
     try checkTime()

@@ -134,7 +134,9 @@ public struct MigrationRun: Sendable {
 
   /// A destination without a channel is empty: accounts may well be there before.
   private func refuseNonEmpty(_ ledger: any Ledger) async throws(ChatError) {
-    guard options.refusesNonEmpty, let readBack, try await ledger.note("admitted") == nil else { return }
+    guard options.refusesNonEmpty, let readBack, try await ledger.note("admitted") == nil,
+      try await ledger.counts().channels == 0
+    else { return }
     var cursor: Cursor?
     var pages = 0
     repeat {

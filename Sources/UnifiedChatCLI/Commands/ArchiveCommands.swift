@@ -12,7 +12,7 @@ enum ArchiveCommands {
       ArchiveWriting.redact, verify,
     ])
 
-  static let tool = "unifiedchat 0.1.0"
+  static let tool = "unifiedchat \(Program.version)"
 
   private static let pull = Command(
     name: "pull", summary: "read everything of a profile's app into an archive; run again, it goes on",

@@ -78,7 +78,7 @@ final class ChatScreen: Sendable {
       last = range.upperBound
     }
     shown += MessageText.safe(String(text[last...]))
-    print("\(dim("\(message.createdAt)"))  \(dim("[" + MessageText.safe(place) + "]")) \(message.sender?.rawValue ?? "–"): \(shown)")
+    print("\(dim("\(message.createdAt)"))  \(dim("[" + MessageText.safe(place) + "]")) \(MessageText.safe(message.sender?.rawValue ?? "–")): \(shown)")
   }
 
   // MARK: The rest

@@ -3,7 +3,7 @@ import UnifiedChat
 /// A message as one line for a person.
 enum MessageText {
   static func line(_ message: Message) -> String {
-    "\(message.createdAt)  \(message.sender?.rawValue ?? "–"): \(words(message.content))"
+    "\(message.createdAt)  \(safe(message.sender?.rawValue ?? "–")): \(words(message.content))"
       + (message.editedAt == nil ? "" : " (edited)")
   }
 
