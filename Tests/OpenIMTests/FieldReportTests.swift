@@ -161,10 +161,14 @@ struct OpenIMFieldReportTests {
     let bob = try await harness.connected("bob")
     let channel = try await alice.createChannel(.direct(with: "bob"))
     let mine = try await alice.send(ChatHarness.text("mine", "c1", in: channel.id))
+    var events = alice.events().makeAsyncIterator()
     for index in 0..<3 {
       _ = try await bob.send(ChatHarness.text("\(index)", ClientMessageID("b\(index)"), in: channel.id))
     }
-    var events = alice.events().makeAsyncIterator()
+    // What the three messages themselves change has to be told before the receipt is sent.
+    while let event = await events.next() {
+      if case .unreadChanged(_, .exact(3)) = event.kind { break }
+    }
     try await bob.markRead(channel.id, upTo: mine.position)
     var told: [ChatEvent.Kind] = []
     while let event = await events.next() {

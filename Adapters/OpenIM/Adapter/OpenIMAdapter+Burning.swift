@@ -20,6 +20,8 @@ struct OpenIMBurnable: Sendable {
   var seconds: Int64
   /// Read by the other one, not by this user.
   var isMine: Bool
+  /// Its time runs.
+  var isDue = false
 }
 
 extension OpenIMAdapter: OpenIMPrivateChats {
@@ -70,6 +72,8 @@ extension OpenIMAdapter: OpenIMPrivateChats {
       data.contentType != OpenIMNotice.revoked, let info = try? JSONValue(parsing: data.attachedInfo),
       info["isPrivateChat"]?.bool == true, let seconds = info["burnDuration"]?.int, seconds > 0
     else { return }
+    // Every history shows it again until it has vanished.
+    guard burnable[channel]?[data.seq]?.isDue != true else { return }
     let isMine = userID.map { data.sendID.utf8.elementsEqual($0.rawValue.utf8) } ?? false
     let entry = OpenIMBurnable(id: MessageID(data.serverMsgID), seconds: seconds, isMine: isMine)
     burnable[channel, default: [:]][data.seq] = entry
@@ -80,9 +84,9 @@ extension OpenIMAdapter: OpenIMPrivateChats {
   func burn(in channel: ChannelID, upTo seq: Int64, mine: Bool, only: Int64? = nil) {
     var due: [Int64: [Int64: MessageID]] = [:]
     for (number, entry) in burnable[channel] ?? [:]
-    where number <= seq && entry.isMine == mine && (only == nil || only == number) {
+    where number <= seq && entry.isMine == mine && !entry.isDue && (only == nil || only == number) {
       due[entry.seconds, default: [:]][number] = entry.id
-      burnable[channel]?[number] = nil
+      burnable[channel]?[number]?.isDue = true
     }
     for (seconds, messages) in due {
       lastBurn &+= 1
@@ -103,7 +107,9 @@ extension OpenIMAdapter: OpenIMPrivateChats {
       "deleteSyncOpt": ["IsSyncSelf": true, "IsSyncOther": false],
     ]
     // When it fails, the next history shows them as read, and they are tried again.
-    guard (try? await call("/msg/delete_msgs", body, for: .deleteMessage)) != nil else { return }
+    let isDone = (try? await call("/msg/delete_msgs", body, for: .deleteMessage)) != nil
+    for seq in messages.keys { burnable[channel]?[seq] = nil }
+    guard isDone else { return }
     for (_, id) in messages.sorted(by: { $0.key < $1.key }) { tell(.messageHidden(channel, id), .local) }
   }
 

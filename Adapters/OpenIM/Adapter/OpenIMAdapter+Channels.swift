@@ -221,7 +221,9 @@ extension OpenIMAdapter {
     let data = try await call(
       "/conversation/get_all_conversations", ["ownerUserID": .string(me.rawValue)], for: .listChannels)
     var groups: [ChannelID: Channel] = [:]
-    for json in try await joinedGroups(me) where json["status"]?.int != 2 {
+    let mine = try await everyPage(
+      "/group/get_joined_group_list", ["fromUserID": .string(me.rawValue)], "groups", for: .listChannels)
+    for json in mine where json["status"]?.int != 2 {
       if var channel = OpenIMMapping.channel(group: json) {
         channel.myRole = json["ownerUserID"]?.string == me.rawValue ? .owner : nil
         channel.myState = .joined
@@ -251,23 +253,6 @@ extension OpenIMAdapter {
       if let json = drawn[channels[index].id] { complete(&channels[index], with: json) }
     }
     return channels
-  }
-
-  private func joinedGroups(_ me: UserID) async throws(ChatError) -> [JSONValue] {
-    var groups: [JSONValue] = []
-    var walk = PageWalk()
-    var number = 1
-    while true {
-      let data = try await call(
-        "/group/get_joined_group_list",
-        ["fromUserID": .string(me.rawValue), "pagination": OpenIMAdmin.page(number, size: 200)], for: .listChannels)
-      let page = data["groups"]?.array ?? []
-      groups += page
-      // A server without an end of pages repeats its groups.
-      for group in page { try walk.advance(to: group["groupID"]?.string ?? "", .listChannels) }
-      if page.isEmpty || Int64(groups.count) >= data["total"]?.int ?? 0 { return groups }
-      number += 1
-    }
   }
 
   private func memberIDs(of id: ChannelID) async throws(ChatError) -> Set<UserID> {

@@ -208,18 +208,20 @@ extension OpenIMAdapter: OpenIMContacts {
   }
 
   /// All pages of a list of the vendor.
-  private func everyPage(_ path: String, _ body: JSONObject, _ key: String) async throws(ChatError) -> [JSONValue] {
+  func everyPage(
+    _ path: String, _ body: JSONObject, _ key: String, for operation: ChatError.Operation = .fetchUser
+  ) async throws(ChatError) -> [JSONValue] {
     var found: [JSONValue] = []
     var walk = PageWalk()
     var number = 1
     while true {
       var body = body
       body["pagination"] = OpenIMAdmin.page(number, size: 200)
-      let data = try await call(path, .object(body), for: .fetchUser)
+      let data = try await call(path, .object(body), for: operation)
       let page = data[key]?.array ?? []
       found += page
       // A server without an end of pages repeats its first one.
-      if let first = page.first { try walk.advance(to: first.text(), .fetchUser) }
+      if let first = page.first { try walk.advance(to: first.text(), operation) }
       if page.isEmpty || Int64(found.count) >= data["total"]?.int ?? 0 { return found }
       number += 1
     }

@@ -125,7 +125,8 @@ extension OpenIMAdapter {
     if seq > 0, !isOwn { tell(.readChanged(channel, UserID(user), MessagePosition(sequence: seq))) }
     burn(in: channel, upTo: seq, mine: UserID(user) != userID)
     guard UserID(user) == userID else { return }
-    read[channel] = seq
+    // The server keeps the higher mark, but its notice names what was asked for.
+    read[channel] = max(read[channel] ?? 0, seq)
     tellUnread(channel)
   }
 

@@ -69,6 +69,8 @@ public actor OpenIMAdapter: ChatAdapter {
     retry = profile.retry
   }
 
+  deinit { for feed in contactStreams.values { feed.finish() } }
+
   public nonisolated func events() -> ChatEventStream { hub.events() }
 
   func tell(_ kind: ChatEvent.Kind, _ source: ChatEvent.Source = .live) {
@@ -83,12 +85,17 @@ public actor OpenIMAdapter: ChatAdapter {
 
   // MARK: What every call needs
 
+  /// - Throws: `.authentication` after a refusal, until `connect`; `.network(.closed)` before the first one.
   func me(_ operation: ChatError.Operation) throws(ChatError) -> UserID {
+    if case .refused = connectionState {
+      throw ChatError(.authentication, operation: operation, detail: "the session was refused; connect again")
+    }
     guard let userID else { throw ChatError(.network(.closed), operation: operation, detail: "not connected") }
     return userID
   }
 
   func live(_ operation: ChatError.Operation) throws(ChatError) -> OpenIMLink {
+    _ = try me(operation)
     guard let link else { throw ChatError(.network(.closed), operation: operation, detail: "not connected") }
     return link
   }
@@ -98,7 +105,8 @@ public actor OpenIMAdapter: ChatAdapter {
   func call(
     _ path: String, _ body: JSONValue, for operation: ChatError.Operation
   ) async throws(ChatError) -> JSONValue {
-    guard let used = token, userID != nil else {
+    _ = try me(operation)
+    guard let used = token else {
       throw ChatError(.network(.closed), operation: operation, detail: "not connected")
     }
     do { return try await rest.call(path, body, token: used, for: operation) } catch {

@@ -57,8 +57,9 @@ struct OpenIMUploader: Sendable {
       throw ChatError(.invalidArgument(field: "attachment"), operation: .upload, detail: "the store takes no empty file")
     }
     if let broken {
-      do { return try await finish(broken, bytes, .null, progress, onBreak) } catch {
-        guard error.vendor?.code == "1701" || error.kind == .invalidArgument(field: "upload") else { throw error }
+      let digests = OpenIMUpload.partDigests(of: bytes, partSize: broken.partSize)
+      do { return try await finish(broken, bytes, digests, .null, progress, onBreak) } catch {
+        guard error.vendor?.code == "1701" else { throw error }
       }
     }
     return try await start(bytes, target, progress, onBreak)
@@ -83,30 +84,30 @@ struct OpenIMUploader: Sendable {
       return url
     }
     let begun = Broken(id: id, target: target, partSize: partSize, finished: 0)
-    return try await finish(begun, bytes, upload["sign"] ?? .null, progress, onBreak)
+    return try await finish(begun, bytes, digests, upload["sign"] ?? .null, progress, onBreak)
   }
 
   private func finish(
-    _ begun: Broken, _ bytes: [UInt8], _ sign: JSONValue, _ progress: (@Sendable (Int64, Int64) -> Void)?,
-    _ onBreak: @Sendable (Broken) async -> Void
+    _ begun: Broken, _ bytes: [UInt8], _ digests: [String], _ sign: JSONValue,
+    _ progress: (@Sendable (Int64, Int64) -> Void)?, _ onBreak: @Sendable (Broken) async -> Void
   ) async throws(ChatError) -> String {
-    let digests = OpenIMUpload.partDigests(of: bytes, partSize: begun.partSize)
     var state = begun
-    do {
+    do throws(ChatError) {
       try await putParts(bytes, count: digests.count, &state, sign, progress)
+      let done = try await call(
+        "/object/complete_multipart_upload",
+        [
+          "uploadID": .string(state.id), "parts": .array(digests.map { .string($0) }),
+          "name": .string(state.target.name), "contentType": .string(state.target.mimeType),
+          "cause": .string(state.target.cause),
+        ])
+      guard let url = done["url"]?.nonEmptyString else { throw Self.unexpected }
+      return url
     } catch {
-      if error.vendor?.code != "1701" { await onBreak(state) }
+      // What the server itself refuses it would refuse again.
+      if error.vendor?.code == nil { await onBreak(state) }
       throw error
     }
-    let done = try await call(
-      "/object/complete_multipart_upload",
-      [
-        "uploadID": .string(state.id), "parts": .array(digests.map { .string($0) }),
-        "name": .string(state.target.name), "contentType": .string(state.target.mimeType),
-        "cause": .string(state.target.cause),
-      ])
-    guard let url = done["url"]?.nonEmptyString else { throw Self.unexpected }
-    return url
   }
 
   private static let unexpected = ChatError(

@@ -62,7 +62,8 @@ enum OpenIMForm {
     guard !boundary.isEmpty else { return nil }
     let mark = Array("--\(boundary)".utf8)
     let starts = positions(of: mark, in: body)
-    for (start, end) in zip(starts, starts.dropFirst()) {
+    // Marks such as `---` may overlap.
+    for (start, end) in zip(starts, starts.dropFirst()) where start + mark.count <= end {
       let part = body[(start + mark.count)..<end]
       guard let gap = positions(of: Array("\r\n\r\n".utf8), in: Array(part)).first else { continue }
       let head = String(decoding: part.prefix(gap), as: UTF8.self)
