@@ -84,25 +84,23 @@ extension LeanCloudAdapter {
 
   private func typing(_ isTyping: Bool, _ user: UserID, in channel: ChannelID) async {
     let key = TypingKey(channel: channel, user: user)
-    let wasTyping = typing[key] != nil
+    let known = typing.removeValue(forKey: key)
+    known?.cancel()
     guard isTyping else {
-      typing[key] = nil
-      if wasTyping { await publish(.typingEnded(channel, user)) }
+      if known != nil { await publish(.typingEnded(channel, user)) }
       return
     }
-    typingNumber &+= 1
-    let number = typingNumber
-    typing[key] = number
-    if !wasTyping { await publish(.typingStarted(channel, user)) }
     let clock = environment.clock
-    Task { [weak self] in
+    typing[key] = Task { [weak self] in
       do { try await clock.sleep(for: Self.typingLife) } catch { return }
-      await self?.typingExpired(key, number)
+      await self?.typingExpired(key)
     }
+    if known == nil { await publish(.typingStarted(channel, user)) }
   }
 
-  private func typingExpired(_ key: TypingKey, _ number: UInt64) async {
-    guard typing[key] == number else { return }
+  private func typingExpired(_ key: TypingKey) async {
+    // Cancelled after its sleep: it has ended already, or begun anew.
+    guard !Task.isCancelled else { return }
     typing[key] = nil
     await publish(.typingEnded(key.channel, key.user))
   }

@@ -80,14 +80,14 @@ struct LeanCloudExportFiles: Sendable {
   // MARK: Forms
 
   private mutating func addWhole(_ bytes: [UInt8], _ name: String) -> Bool {
-    guard let array = (try? JSONValue(parsing: bytes))?.array else { return false }
+    guard let array = (try? JSONValue(parsing: bytes, limits: JSONLimits(size: .max)))?.array else { return false }
     add(array, name)
     return true
   }
 
   /// `{"results": […]}`: what a query of the class answers. Lines of objects are no JSON document as a whole.
   private mutating func addResults(_ bytes: [UInt8], _ name: String) -> Bool {
-    guard bytes.prefix(64).contains(UInt8(ascii: "r")), let object = (try? JSONValue(parsing: bytes))?.object else {
+    guard bytes.prefix(64).contains(UInt8(ascii: "r")), let object = (try? JSONValue(parsing: bytes, limits: JSONLimits(size: .max)))?.object else {
       return false
     }
     add(object["results"]?.array ?? [.object(object)], name)

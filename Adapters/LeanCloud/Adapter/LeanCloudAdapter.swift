@@ -29,8 +29,9 @@ public actor LeanCloudAdapter: ChatAdapter {
   /// The last messages of others, for a read mark that does not cover them.
   var arrivals: [(channel: ChannelID, timestamp: Int64)] = []
   var echoes = LeanCloudEchoes()
-  var typing: [TypingKey: UInt64] = [:]
-  var typingNumber: UInt64 = 0
+  var typing: [TypingKey: Task<Void, Never>] = [:]
+  /// Counts logins: a disconnect that one overtakes must not forget its user.
+  var logins: UInt64 = 0
 
   struct TypingKey: Hashable {
     var channel: ChannelID

@@ -187,25 +187,23 @@ extension LeanCloudPeerAdapter {
 
   private func typed(_ isTyping: Bool, _ user: UserID, in channel: ChannelID) async {
     let key = "\(channel)\u{0}\(user)"
-    let wasTyping = typing[key] != nil
+    let known = typing.removeValue(forKey: key)
+    known?.cancel()
     guard isTyping else {
-      typing[key] = nil
-      if wasTyping { await line.publish(ChatEvent(.typingEnded(channel, user))) }
+      if known != nil { await line.publish(ChatEvent(.typingEnded(channel, user))) }
       return
     }
-    typingNumber &+= 1
-    let number = typingNumber
-    typing[key] = number
-    if !wasTyping { await line.publish(ChatEvent(.typingStarted(channel, user))) }
     let clock = environment.clock
-    Task { [weak self] in
+    typing[key] = Task { [weak self] in
       do { try await clock.sleep(for: LeanCloudAdapter.typingLife) } catch { return }
-      await self?.typingExpired(key, number, channel, user)
+      await self?.typingExpired(key, channel, user)
     }
+    if known == nil { await line.publish(ChatEvent(.typingStarted(channel, user))) }
   }
 
-  private func typingExpired(_ key: String, _ number: UInt64, _ channel: ChannelID, _ user: UserID) async {
-    guard typing[key] == number else { return }
+  private func typingExpired(_ key: String, _ channel: ChannelID, _ user: UserID) async {
+    // Cancelled after its sleep: it has ended already, or begun anew.
+    guard !Task.isCancelled else { return }
     typing[key] = nil
     await line.publish(ChatEvent(.typingEnded(channel, user)))
   }

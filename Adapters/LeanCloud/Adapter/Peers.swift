@@ -27,8 +27,9 @@ public actor LeanCloudPeerAdapter: ChatAdapter {
   /// Receipts of messages whose own answer is not taken yet.
   var earlyReceipts: [(id: MessageID, frame: LeanCloudFrame)] = []
   var echoes = LeanCloudEchoes()
-  var typing: [String: UInt64] = [:]
-  var typingNumber: UInt64 = 0
+  var typing: [String: Task<Void, Never>] = [:]
+  /// Counts logins: a disconnect that one overtakes must not forget its user.
+  var logins: UInt64 = 0
 
   public init(profile: Profile, environment: AdapterEnvironment, transports: Transports) throws(ChatError) {
     guard let appID = profile.appID, !appID.isEmpty else {
@@ -59,6 +60,7 @@ public actor LeanCloudPeerAdapter: ChatAdapter {
       default: throw ChatError(.conflict, operation: .connect, detail: "connected as another user; disconnect first")
       }
     }
+    logins &+= 1
     return try await line.connect(as: user)
   }
 
@@ -69,12 +71,14 @@ public actor LeanCloudPeerAdapter: ChatAdapter {
     sentOrder = []
     earlyReceipts = []
     echoes = LeanCloudEchoes()
+    for timer in typing.values { timer.cancel() }
     typing = [:]
   }
 
   public func disconnect() async {
+    let known = logins
     await line.disconnect()
-    reset(for: nil)
+    if logins == known { reset(for: nil) }
   }
 
   public func suspend() async { await line.suspend() }

@@ -20,6 +20,7 @@ extension LeanCloudAdapter {
       }
     }
     self.credential = credential
+    logins &+= 1
     return try await line.connect(as: user)
   }
 
@@ -29,14 +30,16 @@ extension LeanCloudAdapter {
     unread = [:]
     arrivals = []
     echoes = LeanCloudEchoes()
+    for timer in typing.values { timer.cancel() }
     typing = [:]
     lastUnreadNotifTime = nil
     lastPatchTime = environment.clock.now.milliseconds
   }
 
   public func disconnect() async {
+    let known = logins
     await line.disconnect()
-    reset(for: nil)
+    if logins == known { reset(for: nil) }
   }
 
   public func suspend() async { await line.suspend() }

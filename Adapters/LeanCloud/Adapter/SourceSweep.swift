@@ -51,8 +51,9 @@ extension LeanCloudSource {
     let asked = unknown.filter { $0.isConversation != (model == .session) }
     var rows: [String: ChannelRecord] = [:]
     let name = model == .session ? "AVOSRealtimeGroups" : "_Conversation"
-    if !asked.isEmpty {
-      let ids = JSONValue.strings(asked.map(\.id))
+    // An address holds only so many ids.
+    for start in stride(from: 0, to: asked.count, by: 100) {
+      let ids = JSONValue.strings(asked[start..<min(start + 100, asked.count)].map(\.id))
       for row in try await optionalRows(name, after: nil, where: ["objectId": ["$in": ids]]).rows {
         if case .success(let record) = LeanCloudRows.channel(row) { rows[record.channel.id.rawValue] = record }
       }

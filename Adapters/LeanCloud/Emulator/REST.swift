@@ -51,17 +51,17 @@ extension HTTPResponse {
   }
 }
 
-struct Route {
+struct Route: Sendable {
   var method: String
   var pattern: [String]
   var access: Access
   /// Counts against the limit of messages a minute.
   var isMetered: Bool
-  var run: (LeanCloudEmulator, RESTCall) throws(RESTError) -> HTTPResponse
+  var run: @Sendable (LeanCloudEmulator, RESTCall) throws(RESTError) -> HTTPResponse
 
   init(
     _ method: String, _ pattern: String, _ access: Access, isMetered: Bool = false,
-    _ run: @escaping (LeanCloudEmulator) -> (RESTCall) throws(RESTError) -> JSONValue
+    _ run: @escaping @Sendable (LeanCloudEmulator) -> (RESTCall) throws(RESTError) -> JSONValue
   ) {
     self.init(
       method, pattern, access, isMetered: isMetered,
@@ -72,7 +72,7 @@ struct Route {
 
   init(
     _ method: String, _ pattern: String, _ access: Access, isMetered: Bool = false,
-    response: @escaping (LeanCloudEmulator, RESTCall) throws(RESTError) -> HTTPResponse
+    response: @escaping @Sendable (LeanCloudEmulator, RESTCall) throws(RESTError) -> HTTPResponse
   ) {
     self.method = method
     self.pattern = pattern.split(separator: "/").map(String.init)
@@ -93,7 +93,7 @@ struct Route {
 }
 
 /// Routes by method and number of segments.
-struct RouteTable {
+struct RouteTable: Sendable {
   private var routes: [String: [Route]] = [:]
   let all: [Route]
 

@@ -141,7 +141,10 @@ extension LeanCloudEmulator {
     if !isTransient { broadcasts.append(Broadcast(conversation: id, message: message, validUntil: until)) }
     var frame = directFrame(message, in: conversation)
     if isTransient { frame["transient"] = true }
-    for peer in online.keys.sorted() { push(frame, to: peer.text) }
+    for peer in online.keys.sorted() {
+      push(frame, to: peer.text)
+      if !isTransient { toldBroadcasts[peer, default: []].insert(Key(message.id)) }
+    }
     return ["msg-id": .string(message.id), "timestamp": .int(message.timestamp)]
   }
 

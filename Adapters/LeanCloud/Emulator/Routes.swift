@@ -1,8 +1,7 @@
 extension LeanCloudEmulator {
   var routes: RouteTable { Self.table }
 
-  // A constant of functions without state.
-  nonisolated(unsafe) private static let table = RouteTable(
+  private static let table = RouteTable(
     routerRoutes + ["conversations", "chatrooms", "service-conversations"].flatMap(conversationRoutes)
       + ["conversations", "chatrooms"].flatMap(sharedRoutes) + memberRoutes + serviceRoutes + messageRoutes
       + clientRoutes
