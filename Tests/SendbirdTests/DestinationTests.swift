@@ -20,7 +20,7 @@ private func message(_ number: Int, by sender: String, in channel: ChannelID) ->
     origin: Origin(vendor: "other", id: "m\(number)", channel: channel))
 }
 
-@Suite("Sendbird as a destination, at its limits")
+@Suite("Sendbird as a destination, at its limits", .timeLimit(.minutes(1)))
 struct SendbirdDestinationTests {
   private let channel = ChannelRecord(
     channel: Channel(id: "full_room", kind: .group, name: "Full"), origin: Origin(vendor: "other", id: "full_room"))

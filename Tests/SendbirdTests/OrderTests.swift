@@ -62,7 +62,7 @@ final class GatedHTTP: HTTPClient {
   }
 }
 
-@Suite("Sendbird's answers and events")
+@Suite("Sendbird's answers and events", .timeLimit(.minutes(1)))
 struct SendbirdOrderTests {
   private actor Log {
     private(set) var lines: [String] = []

@@ -41,15 +41,12 @@ extension SendbirdDestination {
   }
 
   public func removeMembers(_ users: [UserID], from channel: ChannelID) async throws(ChatError) {
-    let present = try await admin.allMembers(of: channel)
-    let leaving = users.filter(present.contains)
-    for start in stride(from: 0, to: leaving.count, by: SendbirdLimits.inviteBatch) {
-      let part = leaving[start..<min(leaving.count, start + SendbirdLimits.inviteBatch)]
-      _ = try await admin.call(
-        "PUT", ["group_channels", channel.rawValue, "leave"],
-        body: ["user_ids": .array(part.map { .string($0.rawValue) })])
+    try await ignoringAbsence { () async throws(ChatError) in
+      let present = try await admin.allMembers(of: channel)
+      try await remove(users.filter(present.contains), from: channel)
     }
-    places[channel]?.members.subtract(leaving)
+    places[channel]?.members.subtract(users)
+    places[channel]?.guests.subtract(users)
   }
 
   public func removeChannel(_ channel: ChannelID) async throws(ChatError) {

@@ -18,6 +18,7 @@ public actor SendbirdExportSource: ChatSource {
   private let http: any HTTPClient
   private let users: [JSONObject]
   private let channels: [JSONObject]
+  private let places: [ChannelID: Int]
   /// By channel, ascending by time, then id.
   private let messages: [ChannelID: [JSONObject]]
   private let unread: [UnreadableRecord]
@@ -30,7 +31,10 @@ public actor SendbirdExportSource: ChatSource {
     for file in files { try reader.read(file.name, file.bytes) }
     self.http = http
     users = reader.users.values
-    channels = reader.channels.values
+    let all = reader.channels.values
+    channels = all
+    places = Dictionary(
+      all.indices.map { (ChannelID(all[$0].text("channel_url") ?? ""), $0) }, uniquingKeysWith: { first, _ in first })
     messages = reader.messages.mapValues { Self.sorted($0.values) }
     unread = reader.unreadable
   }
@@ -201,10 +205,10 @@ public actor SendbirdExportSource: ChatSource {
   }
 
   private func channel(_ id: ChannelID) throws(ChatError) -> JSONObject {
-    guard let json = channels.first(where: { $0.text("channel_url").map { ChannelID($0) } == id }) else {
+    guard let place = places[id] else {
       throw ChatError(.notFound, operation: .readSource, detail: "no file holds this channel")
     }
-    return json
+    return channels[place]
   }
 
   public func members(of channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MemberRecord>

@@ -28,7 +28,7 @@ extension SendbirdAdapter {
     return try result.get()
   }
 
-  private func firstConnect(_ user: UserID, _ mine: UInt64) async -> Result<User, ChatError> {
+  func firstConnect(_ user: UserID, _ mine: UInt64) async -> Result<User, ChatError> {
     do throws(ChatError) {
       do throws(ChatError) {
         try await openLink(mine, resuming: false)
@@ -96,7 +96,7 @@ extension SendbirdAdapter {
     publish(.connectionChanged(next), source: .local)
   }
 
-  private func forgetSession() {
+  func forgetSession() {
     (user, token, sessionKey, currentUser) = (nil, nil, nil, nil)
     for task in typists.values { task.cancel() }
     typists = [:]
@@ -118,7 +118,7 @@ extension SendbirdAdapter {
   // MARK: The link
 
   /// Opens a WebSocket and waits for `LOGI`. Afterwards the reader, the pinger and the event task run.
-  private func openLink(_ mine: UInt64, resuming: Bool) async throws(ChatError) {
+  func openLink(_ mine: UInt64, resuming: Bool) async throws(ChatError) {
     let request = WebSocketRequest(socketURL(resuming: resuming), timeout: profile.retry.requestTimeout)
     let socket: any WebSocketConnection
     do { socket = try await transports.webSocket.connect(request) } catch { throw SendbirdREST.error(error, .connect) }
@@ -137,21 +137,25 @@ extension SendbirdAdapter {
       Task { [weak self] in await Self.read(socket, mine, link, self) },
       Task { [weak self] in for await item in stream { await self?.handle(item, mine) } },
     ]
-    let frame = try await answer(waiter, Self.loginKey, within: .seconds(10), .connect)
-    guard epoch == mine else { throw .cancelled(.connect) }
-    if let fault = SendbirdFault(frame.payload) {
-      dropLink()
+    do throws(ChatError) {
+      let frame = try await answer(waiter, Self.loginKey, within: .seconds(10), .connect)
+      guard epoch == mine else { throw .cancelled(.connect) }
+      if let fault = SendbirdFault(frame.payload) {
+        throw SendbirdErrors.error(code: fault.code, message: fault.message, operation: .connect)
+      }
+      try adopt(frame.payload)
+      try await ping()
+    } catch {
+      if epoch == mine, linkNumber == link { dropLink() }
       await socket.close(code: 1000, reason: "")
-      throw SendbirdErrors.error(code: fault.code, message: fault.message, operation: .connect)
+      throw error
     }
-    try adopt(frame.payload)
-    try await ping()
     linkTasks.append(Task { [weak self] in await self?.keepAlive(mine, link) })
   }
 
   static let loginKey = Key("LOGI")
 
-  private static func read(
+  static func read(
     _ socket: any WebSocketConnection, _ mine: UInt64, _ link: UInt64, _ adapter: SendbirdAdapter?
   ) async {
     weak let adapter = adapter
@@ -166,7 +170,7 @@ extension SendbirdAdapter {
     }
   }
 
-  private func socketURL(resuming: Bool) -> String {
+  func socketURL(resuming: Bool) -> String {
     var query = SendbirdQuery()
     query.add("p", "JS")
     query.add("pv", "UnifiedChat")
@@ -186,7 +190,7 @@ extension SendbirdAdapter {
     return "\(SendbirdProfile.socketHost(profile))/?\(query.text)"
   }
 
-  private func adopt(_ login: JSONObject) throws(ChatError) {
+  func adopt(_ login: JSONObject) throws(ChatError) {
     guard let wire = SendbirdUser(login), let key = login.text("key") else {
       throw ChatError(.protocolViolation, operation: .connect, detail: "LOGI without user_id or key")
     }
@@ -211,7 +215,7 @@ extension SendbirdAdapter {
     waiters = [:]
   }
 
-  private func received(_ text: String, _ mine: UInt64, _ link: UInt64) {
+  func received(_ text: String, _ mine: UInt64, _ link: UInt64) {
     guard epoch == mine, linkNumber == link else { return }
     lastReceived = clock.now
     for piece in SendbirdFrame.parse(text) {
@@ -223,10 +227,10 @@ extension SendbirdAdapter {
     }
   }
 
-  private static let renewalPrefix = "renew-"
+  static let renewalPrefix = "renew-"
   private static let answers: Set<String> = ["LOGI", "MESG", "FILE", "MEDI", "FEDI", "READ", "ENTR", "EXIT", "EROR"]
 
-  private func receive(_ frame: SendbirdFrame) {
+  func receive(_ frame: SendbirdFrame) {
     if let id = frame.requestID, Self.answers.contains(frame.command) {
       // Remembered before any later frame: the same message by another way is no second one.
       if frame.command != "EROR", let message = frame.payload.number("msg_id") { _ = told.insert("M\(message)") }
@@ -244,7 +248,7 @@ extension SendbirdAdapter {
     }
   }
 
-  private func handle(_ item: Inbound, _ mine: UInt64) async {
+  func handle(_ item: Inbound, _ mine: UInt64) async {
     switch item {
     case .event(let frame): await handleEvent(frame, mine)
     case .answer(let key, let frame):
@@ -253,7 +257,7 @@ extension SendbirdAdapter {
     }
   }
 
-  private func settle(_ key: Key, _ frame: SendbirdFrame) {
+  func settle(_ key: Key, _ frame: SendbirdFrame) {
     waiters.removeValue(forKey: key)?.settle(.success(frame))
   }
 
@@ -269,7 +273,7 @@ extension SendbirdAdapter {
   }
 
   /// Handled at once: the server closes the link behind a final one.
-  private func expired(_ reason: Int64) {
+  func expired(_ reason: Int64) {
     switch reason {
     case 400300, 400301: end(.userDisabled)
     case 400310: end(.kickedByAdmin)
@@ -278,7 +282,7 @@ extension SendbirdAdapter {
     }
   }
 
-  private func end(_ reason: RefusalReason) {
+  func end(_ reason: RefusalReason) {
     let socket = self.socket
     epoch &+= 1
     reconnecting = nil
@@ -302,7 +306,7 @@ extension SendbirdAdapter {
   }
 
   /// A ping after each quiet interval; silence after it ends the link.
-  private func keepAlive(_ mine: UInt64, _ link: UInt64) async {
+  func keepAlive(_ mine: UInt64, _ link: UInt64) async {
     while epoch == mine, linkNumber == link, !Task.isCancelled {
       let quiet = clock.now - max(lastSent, lastReceived)
       let rest = pingInterval - quiet
@@ -315,158 +319,6 @@ extension SendbirdAdapter {
       guard (try? await clock.sleep(for: pongTimeout)) != nil else { return }
       if epoch == mine, lastReceived < sentAt { return await linkEnded(mine, link) }
     }
-  }
-
-  // MARK: Reconnect
-
-  private func linkEnded(_ mine: UInt64, _ link: UInt64) async {
-    guard epoch == mine, linkNumber == link else { return }
-    guard state == .connected else {
-      dropLink()
-      return
-    }
-    let socket = self.socket
-    epoch &+= 1
-    dropLink()
-    startReconnecting()
-    await socket?.close(code: 1000, reason: "")
-  }
-
-  private func startReconnecting() {
-    epoch &+= 1
-    let mine = epoch
-    move(to: .reconnecting(attempt: 1))
-    reconnecting = Task { [weak self] in await self?.reconnect(mine) }
-  }
-
-  private func reconnect(_ mine: UInt64) async {
-    var attempt = 1
-    while epoch == mine, !Task.isCancelled {
-      if attempt > 1 {
-        if let most = profile.retry.maxAttempts, attempt > most { return giveUp(mine) }
-        move(to: .reconnecting(attempt: attempt))
-        guard (try? await clock.sleep(for: delay(before: attempt))) != nil, epoch == mine else { return }
-      }
-      do throws(ChatError) {
-        try await openLink(mine, resuming: sessionKey != nil)
-        try await reenter(mine)
-        guard epoch == mine else { return }
-        reconnecting = nil
-        publish(.missedEvents(in: nil), source: .catchUp)
-        return move(to: .connected)
-      } catch {
-        guard epoch == mine else { return }
-        dropLink()
-        if await isFinal(error, mine) { return }
-        attempt += 1
-      }
-    }
-  }
-
-  /// The first try is immediate; the second waits the base delay, each further one twice as long.
-  private func delay(before attempt: Int) -> Duration {
-    var delay = profile.retry.baseDelay
-    for _ in 2..<max(2, min(attempt, 40)) where delay < profile.retry.maxDelay { delay = delay * 2 }
-    return min(delay, profile.retry.maxDelay)
-  }
-
-  private func giveUp(_ mine: UInt64) {
-    guard epoch == mine else { return }
-    epoch &+= 1
-    dropLink()
-    move(to: .disconnected(.gaveUp))
-    forgetSession()
-  }
-
-  /// What a refused reconnect means: a session that can be renewed is tried again by token, the rest is the end.
-  private func isFinal(_ error: ChatError, _ mine: UInt64) async -> Bool {
-    switch error.vendor?.code {
-    case "400303", "400309":
-      // The key is gone: the next try logs in with the token. Without a fresh key the same answer would come again.
-      let hadKey = sessionKey != nil
-      sessionKey = nil
-      if hadKey { return false }
-    case "400302":
-      sessionKey = nil
-      if environment.credentials != nil, await askProvider() { return epoch != mine }
-    default: break
-    }
-    guard epoch == mine else { return true }
-    guard let reason = Self.refusal(error) else { return false }
-    end(error.vendor?.code == "400302" ? .credentialExpired : reason)
-    return true
-  }
-
-  /// Open channels that were entered are entered again before the connection counts as one.
-  private func reenter(_ mine: UInt64) async throws(ChatError) {
-    for channel in entered.sorted() {
-      let id = newRequestID()
-      do {
-        _ = try await ask("ENTR", ["channel_url": .string(channel.rawValue)], id: id, .join, duringLogin: true)
-      } catch {
-        guard epoch == mine, error.vendor != nil else { throw error }
-        // Deleted meanwhile, or banned from it.
-        entered.remove(channel)
-        publish(.channelLeft(channel, .unknown), source: .catchUp)
-      }
-    }
-  }
-
-  // MARK: Renewal
-
-  /// One renewal at a time; whoever needs it waits for the same one.
-  func renew(_ code: Int64) async -> Bool {
-    if let renewal { return await renewal.value }
-    let task = Task { await self.performRenewal(code) }
-    renewal = task
-    let isGood = await task.value
-    renewal = nil
-    return isGood
-  }
-
-  private func performRenewal(_ code: Int64) async -> Bool {
-    guard user != nil else { return false }
-    if code == 400310 || code == 400300 {
-      end(code == 400300 ? .userDisabled : .kickedByAdmin)
-      return false
-    }
-    if code == 400309, token != nil, await refreshKey() { return true }
-    guard await askProvider() else {
-      if user != nil { end(.credentialExpired) }
-      return false
-    }
-    if await refreshKey() { return true }
-    if user != nil { end(.credentialInvalid) }
-    return false
-  }
-
-  /// Asks the app for a new token. False when there is nobody to ask, or nothing came.
-  private func askProvider() async -> Bool {
-    guard let provider = environment.credentials, let user else { return false }
-    publish(.credentialRequested, source: .local)
-    guard case .token(let fresh)? = try? await provider.credential(for: user), self.user == user else { return false }
-    token = fresh
-    publish(.credentialRenewed, source: .local)
-    return true
-  }
-
-  /// A new session key for the token: by the socket where it is open, else by REST.
-  private func refreshKey() async -> Bool {
-    guard let token, let user else { return false }
-    if socket != nil {
-      let id = Self.renewalPrefix + newRequestID()
-      let payload: JSONObject = ["token": .string(token), "expiring_session": 1]
-      if let frame = try? await ask("LOGI", payload, id: id, .renewCredential, duringLogin: true) {
-        sessionKey = frame.payload.text("new_key") ?? frame.payload.text("key") ?? sessionKey
-        return true
-      }
-    }
-    let path = ["users", user.rawValue, "session_key"]
-    let answer = try? await rest.call(
-      "POST", path, body: ["expiring_session": true], as: .accessToken(token), operation: .renewCredential)
-    guard let key = answer?.text("key") else { return false }
-    sessionKey = key
-    return true
   }
 
   // MARK: Requests over the socket
@@ -490,7 +342,7 @@ extension SendbirdAdapter {
     }
   }
 
-  private func askOnce(
+  func askOnce(
     _ command: String, _ payload: JSONObject, id: String, _ operation: ChatError.Operation
   ) async throws(ChatError) -> SendbirdFrame {
     let waiter = SendbirdWaiter()
@@ -507,7 +359,7 @@ extension SendbirdAdapter {
       code: frame.payload.number("code") ?? 0, message: frame.payload.text("message"), operation: operation)
   }
 
-  private func answer(
+  func answer(
     _ waiter: SendbirdWaiter, _ key: Key, within timeout: Duration, _ operation: ChatError.Operation
   ) async throws(ChatError) -> SendbirdFrame {
     let timer = clock.alarm(after: timeout) {
