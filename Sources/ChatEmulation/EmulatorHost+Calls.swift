@@ -13,17 +13,19 @@ extension EmulatorHost {
       return calling.takeCalls()
     }
     guard !calls.isEmpty else { return }
-    let client = caller ?? Self.systemCaller
+    let client = caller ?? Transports.system().http
+    let number = machineNumber
     for call in calls {
       // Ends with its answer or the request's own timeout.
       Task { [weak self] in
-        let response = try? await client?.send(call.request)
-        await self?.bringAnswer(to: call.id, response)
+        let response = try? await client.send(call.request)
+        await self?.bringAnswer(to: call.id, of: number, response)
       }
     }
   }
 
-  private func bringAnswer(to call: UInt64, _ response: HTTPResponse?) {
+  private func bringAnswer(to call: UInt64, of number: Int, _ response: HTTPResponse?) {
+    guard number == machineNumber else { return }
     changes &+= 1
     let outputs = withContext { machine, context -> [EmulatorOutput] in
       guard var calling = machine as? any CallingEmulator else { return [] }
@@ -33,13 +35,5 @@ extension EmulatorHost {
     deliver(outputs)
     settleEnded()
     startCalls()
-  }
-
-  private static var systemCaller: (any HTTPClient)? {
-    #if os(Linux)
-      Transports.system().http
-    #else
-      nil
-    #endif
   }
 }

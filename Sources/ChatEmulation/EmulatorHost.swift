@@ -41,6 +41,8 @@ public actor EmulatorHost {
   var caller: (any HTTPClient)?
   /// Known from the start, so that no input has to ask.
   let machineCalls: Bool
+  /// Changes with the machine, so that answers to an earlier one's calls are dropped.
+  var machineNumber = 0
   /// The port that serves this host, where one does.
   weak var server: SocketServer?
 

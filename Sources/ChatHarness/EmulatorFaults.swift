@@ -48,7 +48,7 @@ final class EmulatorFaults: FaultControl {
     let control = host.control
     do throws(EmulatorControlError) {
       switch action {
-      case .user(let fault, let user): try await control.perform(Self.emulated(fault, user.rawValue))
+      case .user(let fault, let user): try await control.perform(Self.act(fault).action(for: user.rawValue))
       case .cut(let user): try await control.act(.end(.abrupt), on: user.rawValue)
       case .close(let user, let code): try await control.act(.end(.clean(code: code)), on: user.rawValue)
       case .stall(let user): try await control.act(.stall(), on: user.rawValue)
@@ -107,17 +107,6 @@ final class EmulatorFaults: FaultControl {
     case .revokeCredential: .revokeCredential
     case .disableUser: .disableUser
     case .goaway: .goaway
-    }
-  }
-
-  private static func emulated(_ fault: ServiceAction.UserFault, _ user: String) -> EmulatorAction {
-    switch fault {
-    case .kick: .kick(user: user)
-    case .kickByAdmin: .kickByAdmin(user: user)
-    case .expireCredential: .expireCredential(user: user)
-    case .revokeCredential: .revokeCredential(user: user)
-    case .disableUser: .disableUser(user: user)
-    case .goaway: .goaway(user: user)
     }
   }
 

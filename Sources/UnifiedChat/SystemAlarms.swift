@@ -22,13 +22,13 @@ final class SystemAlarms: Sendable {
 
   private struct State {
     var queue = SleeperQueue()
-    /// When the next timer of the system rings; nil while there is none.
-    var ring: ContinuousClock.Instant?
+    /// When the timers of the system ring that are set, the next one last: each was earlier than all before it.
+    var rings: [ContinuousClock.Instant] = []
 
     /// True when a timer must be set for `due`.
     mutating func mustRing(at due: ContinuousClock.Instant) -> Bool {
-      if let ring, ring <= due { return false }
-      ring = due
+      if let next = rings.last, next <= due { return false }
+      rings.append(due)
       return true
     }
   }
@@ -79,8 +79,8 @@ final class SystemAlarms: Sendable {
   private func wakeDue() {
     let now = ContinuousClock.now
     let (due, next) = state.withLock { state in
-      // An earlier timer may have come in between; its own ring looks after what is due then.
-      if let ring = state.ring, ring <= now { state.ring = nil }
+      // Later timers that are set stay so, and are not set again.
+      while let ring = state.rings.last, ring <= now { state.rings.removeLast() }
       let due = state.queue.takeDue(at: now)
       let next = state.queue.nextDue.flatMap { state.mustRing(at: $0) ? $0 : nil }
       return (due, next)

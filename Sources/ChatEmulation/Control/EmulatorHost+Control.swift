@@ -165,6 +165,7 @@ extension EmulatorHost {
     holds = [:]
     timers.removeNamed()
     machine = fresh
+    machineNumber &+= 1
     changes &+= 1
     rearm()
   }

@@ -90,7 +90,8 @@ public struct FaultRule: Sendable, Hashable {
   public enum UserAction: String, Sendable, Hashable, CaseIterable {
     case kick, kickByAdmin, expireCredential, revokeCredential, disableUser, goaway
 
-    func action(for user: String) -> EmulatorAction {
+    /// The same, done at once to `user`.
+    public func action(for user: String) -> EmulatorAction {
       switch self {
       case .kick: .kick(user: user)
       case .kickByAdmin: .kickByAdmin(user: user)
