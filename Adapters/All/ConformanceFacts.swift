@@ -16,7 +16,7 @@ extension AllAdapters {
     switch (vendor, model) {
     case ("sendbird", _):
       ConformanceFacts(
-        differences: ["loginExcludesNobody", "recalledVanishFromPreview", "kickNamesAdmin"],
+        differences: ["loginExcludesNobody", "kickNamesAdmin"],
         limits: ["text.characters": 5000, "user.bytes": 80, "page.history": 200],
         settings: [
           "invite.acceptance": #"{"autoAcceptInvitations":false}"#, "history.newMembers": #"{"historyForNewMembers":true}"#,
@@ -24,7 +24,7 @@ extension AllAdapters {
         paths: ["id": "/msg_id", "time": "/ts", "sender": "/user/guest_id", "unknown": "/zz_unknown"])
     case ("openim", _):
       ConformanceFacts(
-        differences: ["directNeedsNoCreation", "ownerCannotLeave", "usersCannotBeDisabled"],
+        differences: ["ownerCannotLeave", "usersCannotBeDisabled"],
         limits: ["page.history": 100],
         paths: [
           "time": "/data/msgs/{channel}/Msgs/0/sendTime", "type": "/data/msgs/{channel}/Msgs/0/contentType",
@@ -32,11 +32,11 @@ extension AllAdapters {
         ])
     case ("leancloud", "session"):
       ConformanceFacts(
-        differences: ["usersNeedNoRegistration", "membersMayDoAll", "directNeedsNoCreation"],
+        differences: ["usersNeedNoRegistration"],
         limits: ["page.history": 1000, "signature.seconds": 1], settings: ["signature": #"{"signature":true}"#])
     case ("leancloud", _):
       ConformanceFacts(
-        differences: ["usersNeedNoRegistration", "membersMayDoAll", "sendingDoesNotRead"],
+        differences: ["usersNeedNoRegistration"],
         limits: ["user.bytes": 64, "page.history": 100], settings: ["signature": #"{"signature":true}"#],
         paths: ["id": "/id", "time": "/timestamp", "sender": "/fromPeerId", "unknown": "/zzUnknown"])
     default: ConformanceFacts()

@@ -18,8 +18,6 @@ public struct ConformanceCase: Sendable {
     case stress
     /// Leaves the client as a killed process leaves it.
     case kill
-    /// Needs nothing that a live service lacks.
-    case live
   }
 
   /// `SEND-03`
@@ -28,8 +26,6 @@ public struct ConformanceCase: Sendable {
   public var severity: Severity
   /// An absent one skips the case.
   public var needs: [Capability]
-  /// What it shows of capabilities that it does not need: it looks closer where they are declared.
-  public var covers: [Capability]
   /// Canonical hook names; a target that lacks one skips the case.
   public var hooks: [String]
   public var tags: Set<Tag>
@@ -37,13 +33,12 @@ public struct ConformanceCase: Sendable {
 
   init(
     _ id: String, _ title: String, _ severity: Severity, needs: [Capability] = [],
-    covers: [Capability] = [], hooks: [String] = [], tags: Set<Tag> = [], _ body: @escaping @Sendable (CaseContext) async throws -> Void
+    hooks: [String] = [], tags: Set<Tag> = [], _ body: @escaping @Sendable (CaseContext) async throws -> Void
   ) {
     self.id = id
     self.title = title
     self.severity = severity
     self.needs = needs
-    self.covers = covers
     self.hooks = hooks
     self.tags = tags
     self.body = body

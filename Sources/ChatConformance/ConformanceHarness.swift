@@ -50,7 +50,7 @@ public protocol ConformanceHarness: Sendable {
   var capabilities: CapabilitySet { get }
   /// Where the vendor differs from the model without a capability that says so.
   var differences: Set<DeclaredDifference> { get }
-  /// Numbers by name: `text.bytes`, `text.characters`, `user.bytes`, `page.history`, `customData.bytes`.
+  /// Numbers by name: `text.bytes`, `text.characters`, `user.bytes`, `page.history`.
   var limits: [String: Int64] { get }
   /// Where the parts of a pushed message stand in its frame, as JSON Pointers; `{channel}` stands for its channel.
   var paths: [String: String] { get }

@@ -103,8 +103,7 @@ public struct ConformanceRunner: Sendable {
       id: candidate.id, title: candidate.title, severity: candidate.severity,
       verdict: known(outcome.verdict, of: candidate, adapter),
       milliseconds: (ContinuousClock.now - started).wholeMilliseconds,
-      replay: "unifiedchat conformance --adapter \(adapter) --target \(target.rawValue) --case \(candidate.id) "
-        + "--seed \(seed)",
+      replay: "unifiedchat conformance \(Self.place(adapter, target)) --case \(candidate.id) --seed \(seed)",
       transcript: outcome.transcript)
     return (result, outcome.capabilities)
   }
@@ -170,6 +169,15 @@ public struct ConformanceRunner: Sendable {
     }
     await context.end()
     return outcome
+  }
+
+  /// The options that lead to the same service.
+  private static func place(_ adapter: String, _ target: ConformanceTarget) -> String {
+    switch target {
+    case .ideal: "--adapter \(adapter)"
+    case .live: "--profile \(adapter)"
+    case .inproc, .loopback: "--adapter \(adapter) --target \(target.rawValue)"
+    }
   }
 
   private func skip(_ candidate: ConformanceCase, on harness: any ConformanceHarness) -> SkipReason? {

@@ -220,7 +220,7 @@ extension ConformanceSuite {
       try context.expectEqual(
         probe.connectionStates.count { if case .reconnecting = $0 { true } else { false } }, 1, "reconnections")
     },
-    ConformanceCase("CONN-13", "The flight-mode cycle returns to connected.", .s1, tags: [.live]) { context in
+    ConformanceCase("CONN-13", "The flight-mode cycle returns to connected.", .s1) { context in
       let (alice, _, channel, users) = try await context.pair()
       for round in 0..<20 {
         await alice.suspend()
@@ -299,7 +299,7 @@ extension ConformanceSuite {
         return states.last == .connected && states.count { $0 == .connected } == 2
       }
     },
-    ConformanceCase("CONN-18", "Presence is asked in lots and told in time.", .s3, needs: [.presenceQuery], covers: [.presenceSubscribe], tags: [.live]) {
+    ConformanceCase("CONN-18", "Presence is asked in lots and told in time.", .s3, needs: [.presenceQuery]) {
       context in
       var users: [TestUser] = []
       for number in 0..<30 { users.append(try await context.user("u\(number)")) }

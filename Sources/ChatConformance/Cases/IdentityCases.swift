@@ -24,7 +24,7 @@ extension ConformanceSuite {
         observed: "\(told.map(\.content)) and \(probe.backfilled(in: channel.id)) backfilled")
     },
     ConformanceCase(
-      "DEDUP-02", "Acknowledgement and echo in either order are one change.", .s1, covers: [.messageClientID], hooks: ["delay", "duplicate"]) { context in
+      "DEDUP-02", "Acknowledgement and echo in either order are one change.", .s1, hooks: ["delay", "duplicate"]) { context in
       let (alice, _, channel, users) = try await context.pair()
       let probe = context.probe(alice)
       let steps: [(String, FaultRule?)] = [

@@ -4,7 +4,7 @@ import UnifiedChat
 extension ConformanceSuite {
   static let member: [ConformanceCase] = [
     ConformanceCase(
-      "MEMB-01", "Adding and removing is reported once to each side.", .s2, needs: [.memberRemove], tags: [.live]
+      "MEMB-01", "Adding and removing is reported once to each side.", .s2, needs: [.memberRemove]
     ) { context in
       let (alice, bob, channel, users) = try await context.pair()
       let c = try await context.user("carol")

@@ -153,7 +153,7 @@ extension ConformanceSuite {
   ]
 
   static let reconnection: [ConformanceCase] = [
-    ConformanceCase("RECON-01", "What I missed arrives once and in order.", .s1, tags: [.live]) { context in
+    ConformanceCase("RECON-01", "What I missed arrives once and in order.", .s1) { context in
       let (alice, bob, channel, _) = try await context.pair()
       try await context.say(alice, channel.id, ["known"])
       try await context.shows(bob, channel.id, [.text("known")], "bob")

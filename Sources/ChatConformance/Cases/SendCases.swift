@@ -275,7 +275,7 @@ extension ConformanceSuite {
         try context.expectEqual(shown.map(\.localID), [pending.localID], "the local id, killed \(point)")
       }
     },
-    ConformanceCase("SEND-12", "Every content kind survives the trip.", .s1, tags: [.live]) { context in
+    ConformanceCase("SEND-12", "Every content kind survives the trip.", .s1) { context in
       let (alice, bob, channel, users) = try await context.pair()
       var sent: [Message] = []
       for content in contents(of: users.b.id) {
@@ -375,7 +375,7 @@ extension ConformanceSuite {
         try await context.serverMessages(channel.id).map(\.content), [.text("later")], "at the service")
     },
     ConformanceCase(
-      "SEND-20", "A mention names whom it means.", .s2, needs: [.messageMention], tags: [.live]
+      "SEND-20", "A mention names whom it means.", .s2, needs: [.messageMention]
     ) { context in
       let (chats, users, channel) = try await context.group("alice", "bob", "carol")
       let mentions = [
@@ -423,7 +423,7 @@ extension ConformanceSuite {
       }
     },
     ConformanceCase(
-      "SEND-22", "A quote and a merged forward carry their own copy.", .s2, needs: [.messageQuote], covers: [.messageMerge]) { context in
+      "SEND-22", "A quote and a merged forward carry their own copy.", .s2, needs: [.messageQuote]) { context in
       let (alice, bob, channel, users) = try await context.pair()
       let quoted = try await context.say(alice, channel.id, ["what was said"])[0]
       var draft = MessageDraft(.text("about that"))

@@ -96,7 +96,7 @@ extension ConformanceSuite {
   ]
 
   static let text: [ConformanceCase] = [
-    ConformanceCase("UNICODE-01", "Emoji of four bytes, families, flags, skin tones.", .s1, tags: [.live]) { context in
+    ConformanceCase("UNICODE-01", "Emoji of four bytes, families, flags, skin tones.", .s1) { context in
       try await context.travels(["🙂", "👨‍👩‍👧‍👦", "🇩🇪🇨🇳", "👍🏽👍🏿", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "1️⃣", "a🙂b"])
       guard context.has(.channelCustomData) else { return }
       let (alice, _, channel, _) = try await context.pair()
@@ -105,7 +105,7 @@ extension ConformanceSuite {
       try context.expectBytes(renamed.name, name, "the channel's name")
       try context.expectBytes(try await context.channel(channel.id, by: alice).name, name, "the channel's name, read back")
     },
-    ConformanceCase("UNICODE-02", "Right-to-left text, bidi controls and isolates.", .s2, tags: [.live]) { context in
+    ConformanceCase("UNICODE-02", "Right-to-left text, bidi controls and isolates.", .s2) { context in
       try await context.travels([
         "مرحبا 123 abc", "שלום עולם", "\u{202E}gnp.exe\u{202C}", "\u{2066}isolated\u{2069} and \u{2067}more\u{2069}",
         "\u{200F}mark\u{200E}",
@@ -127,7 +127,7 @@ extension ConformanceSuite {
         try context.expectEqual(try await context.serverMessages(channel.id).count, 0, "messages at the service")
       }
     },
-    ConformanceCase("UNICODE-05", "Combining characters are not normalised.", .s1, tags: [.live]) { context in
+    ConformanceCase("UNICODE-05", "Combining characters are not normalised.", .s1) { context in
       let marks = String(String.UnicodeScalarView((0..<60).map { _ in "\u{301}" as Unicode.Scalar }))
       try await context.travels(["e\u{301}", "é", "a" + marks, "\u{1100}\u{1161}\u{11A8}", "각", "Å", "A\u{30A}", "ﬁ"])
     },

@@ -179,6 +179,7 @@ extension ConformanceSuite {
       let texts = (0..<10).map { "\($0)" }
       // Another process that holds the write lock for a moment, again and again.
       let holder = Thread {
+        // SQLite waits in real time, so the lock is held in real time.
         for _ in 0..<10 { try? other.write { _ in Thread.sleep(forTimeInterval: 0.03) } }
       }
       holder.start()

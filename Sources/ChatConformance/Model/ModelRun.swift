@@ -62,6 +62,9 @@ public struct ModelRun: Sendable {
       observed = "\(failure)"
     } catch let error as ChatError {
       observed = "\(error)"
+    } catch {
+      await context.end()
+      throw error
     }
     await context.end()
     return observed
