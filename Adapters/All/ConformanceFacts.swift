@@ -8,6 +8,8 @@ public struct ConformanceFacts: Sendable {
   public var settings: [String: String] = [:]
   /// JSON Pointers into the frame of a pushed message; `{channel}` stands for its channel.
   public var paths: [String: String] = [:]
+  /// Options of a profile, as JSON, with which a login ends another one of the same user.
+  public var exclusive: [String: String] = [:]
 }
 
 extension AllAdapters {
@@ -33,12 +35,14 @@ extension AllAdapters {
     case ("leancloud", "session"):
       ConformanceFacts(
         differences: ["usersNeedNoRegistration"],
-        limits: ["page.history": 1000, "signature.seconds": 1], settings: ["signature": #"{"signature":true}"#])
+        limits: ["page.history": 1000, "signature.seconds": 1], settings: ["signature": #"{"signature":true}"#],
+        paths: ["id": "/id", "time": "/timestamp", "sender": "/fromPeerId", "unknown": "/zzUnknown"])
     case ("leancloud", _):
       ConformanceFacts(
-        differences: ["usersNeedNoRegistration"],
-        limits: ["user.bytes": 64, "page.history": 100], settings: ["signature": #"{"signature":true}"#],
-        paths: ["id": "/id", "time": "/timestamp", "sender": "/fromPeerId", "unknown": "/zzUnknown"])
+        differences: ["usersNeedNoRegistration", "distinctSurvivesMemberChange"],
+        limits: ["user.bytes": 64, "page.history": 100, "mute.timed": 0], settings: ["signature": #"{"signature":true}"#],
+        // Its frames are protobuf: a member that the format does not name has no place in them.
+        paths: ["id": "/id", "time": "/timestamp", "sender": "/fromPeerId"], exclusive: ["tag": #""mobile""#])
     default: ConformanceFacts()
     }
   }

@@ -75,7 +75,7 @@ final class CaseContext: Sendable {
 
   /// One device with its own cache; not connected. The same name again is the same installation, started anew.
   func device(
-    _ user: TestUser, _ name: String = "phone", credentials: (any CredentialProvider)? = nil,
+    _ user: TestUser, _ name: String = "phone", credentials: (any CredentialProvider)? = nil, isExclusive: Bool = false,
     change: (inout ChatOptions) -> Void = { _ in }
   ) async throws -> Chat {
     let number = nextNumber()
@@ -84,7 +84,9 @@ final class CaseContext: Sendable {
     // A name that every vendor takes, and the same whenever the same installation starts.
     let place = state.withLock { state in state.users.firstIndex { $0.id == user.id } ?? 0 }
     let adapter = try await harness.makeAdapter(
-      TestDevice(name: "\(id.lowercased())-\(place)-\(name)", clock: clock, credentials: credentials, log: log))
+      TestDevice(
+        name: "\(id.lowercased())-\(place)-\(name)", clock: clock, credentials: credentials, isExclusive: isExclusive,
+        log: log))
     let folder = directory.appendingPathComponent("\(place)-\(name)").path
     let ids = LocalIDs(prefix: "\(id.lowercased())-\(number)")
     var options = ChatOptions(
@@ -102,10 +104,10 @@ final class CaseContext: Sendable {
 
   /// A connected device.
   func online(
-    _ user: TestUser, _ name: String = "phone", credentials: (any CredentialProvider)? = nil,
+    _ user: TestUser, _ name: String = "phone", credentials: (any CredentialProvider)? = nil, isExclusive: Bool = false,
     change: (inout ChatOptions) -> Void = { _ in }
   ) async throws -> Chat {
-    let chat = try await device(user, name, credentials: credentials, change: change)
+    let chat = try await device(user, name, credentials: credentials, isExclusive: isExclusive, change: change)
     _ = try await chat.connect(as: user.id, credential: user.credential)
     return chat
   }

@@ -29,16 +29,19 @@ public struct TestDevice: Sendable {
   public var name: String
   public var clock: any ChatClock
   public var credentials: (any CredentialProvider)?
+  /// Logs in in the way that ends another login of the same user, where the vendor has such a way.
+  public var isExclusive: Bool
   /// Gets every line that the adapter writes, at the most verbose level.
   public var log: (@Sendable (Profile.LogLevel, String) -> Void)?
 
   public init(
-    name: String, clock: any ChatClock, credentials: (any CredentialProvider)? = nil,
+    name: String, clock: any ChatClock, credentials: (any CredentialProvider)? = nil, isExclusive: Bool = false,
     log: (@Sendable (Profile.LogLevel, String) -> Void)? = nil
   ) {
     self.name = name
     self.clock = clock
     self.credentials = credentials
+    self.isExclusive = isExclusive
     self.log = log
   }
 }

@@ -51,9 +51,9 @@ public struct ConformanceRunner: Sendable {
   public var options: ConformanceOptions
   public var cases: [ConformanceCase]
 
-  public init(options: ConformanceOptions = ConformanceOptions(), cases: [ConformanceCase] = ConformanceSuite.cases) {
+  public init(options: ConformanceOptions = ConformanceOptions(), cases: [ConformanceCase]? = nil) {
     self.options = options
-    self.cases = cases
+    self.cases = cases ?? (options.cases.isEmpty ? ConformanceSuite.cases : ConformanceSuite.written)
   }
 
   /// - Parameter makeHarness: called once a case, with the seed of the run.

@@ -4,7 +4,8 @@ public enum ConformanceSuite {
 
   public static let cases: [ConformanceCase] = written.filter { !held.contains($0.id) }
 
-  private static let written: [ConformanceCase] =
+  /// With those that are not counted yet: they run when they are named.
+  public static let written: [ConformanceCase] =
     connection + credential + channel + member + send + receive + history + order + identity + edit + deletion + receipt
     + unread + typing + file + reaction + meta + search + cache + offline + reconnection + concurrency + error
     + limit + text + time + security + signing + invitation + wire + migration + migrationMore
@@ -14,43 +15,27 @@ public enum ConformanceSuite {
     "AUTH-04",
     "AUTH-05",
     "AUTH-06",
-    "AUTH-07",
-    "AUTH-08",
-    "AUTH-11",
-    "AUTH-12",
     "CACHE-07",
-    "CHAN-05",
     "CHAN-09",
-    "CHAN-19",
-    "CONC-01",
-    "CONN-04",
     "CONN-09",
-    "CONN-10",
-    "CONN-17",
-    "CONN-19",
+    "FILE-02",
+    "CHAN-19",
     "DEDUP-06",
     "DEDUP-01",
     "DEL-05",
     "EDIT-06",
     "ERR-03",
-    "FILE-02",
     "HIST-14",
-    "LIMIT-04",
     "MEMB-01",
     "MEMB-05",
     "MEMB-07",
     "MIGR-14",
     "MIGR-25",
     "OFFL-06",
-    "RCPT-02",
     "RCPT-04",
-    "REACT-03",
     "RECV-04",
-    "RECV-07",
-    "SEND-06",
     "SEND-15",
     "TIME-01",
-    "TYPE-01",
     "TYPE-04",
     "UNRD-01",
     "UNRD-02",

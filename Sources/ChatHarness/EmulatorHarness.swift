@@ -17,6 +17,7 @@ public struct EmulatorHarness: ConformanceHarness {
 
   private let entry: AdapterRegistry.Entry
   private let profile: Profile
+  private let exclusive: [String: String]
   private let host: EmulatorHost
   private let server: EmulatorServer?
   private let time: any ChatClock
@@ -48,6 +49,7 @@ public struct EmulatorHarness: ConformanceHarness {
     let facts = AllAdapters.facts(of: vendor, model: model)
     control = EmulatorFaults(host: host, isOnSockets: target == .loopback, settings: facts.settings)
     paths = facts.paths
+    exclusive = facts.exclusive
     differences = Set(facts.differences.compactMap { DeclaredDifference(rawValue: $0) })
     self.limits = facts.limits
     server = target == .loopback ? try await EmulatorServer(host) : nil
@@ -104,6 +106,8 @@ public struct EmulatorHarness: ConformanceHarness {
     environment.clock = device.clock
     environment.credentials = device.credentials
     environment.log = device.log
+    var profile = profile
+    if device.isExclusive { for (name, value) in exclusive { profile.options[name] = JSONText(unchecked: value) } }
     return try entry.makeAdapter(profile, environment)
   }
 

@@ -113,8 +113,8 @@ extension ConformanceSuite {
       let provider = TestProvider { _ in try await context.harness.issueCredential(for: user.id) }
       let chat = try await context.online(user, credentials: provider)
       let channel = try await chat.createChannel(ChannelDraft(kind: .group, members: [other.id], name: "asked"))
-      try await context.expire(user)
       let asked = provider.calls
+      try await context.expire(user)
       let found = try await context.whileTimePasses {
         try await withThrowingTaskGroup(of: ChannelID.self) { group in
           for _ in 0..<50 { group.addTask { try await chat.channel(channel.id).id } }
@@ -145,8 +145,8 @@ extension ConformanceSuite {
     ConformanceCase("AUTH-11", "Logout works without the server.", .s1, hooks: ["stall"]) { context in
       let user = try await context.user("alice")
       let chat = try await context.online(user)
-      try await context.expire(user)
       try await context.perform(.stall(user.id))
+      try await context.expire(user)
       try await context.whileTimePasses(within: .seconds(2)) { await chat.disconnect() }
       try context.expectEqual(await chat.state, .disconnected(.requested), "the state")
       try await context.perform(.resume(user.id))

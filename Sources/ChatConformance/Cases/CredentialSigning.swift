@@ -75,7 +75,7 @@ extension ConformanceSuite {
       try await context.whileTimePasses { try await chat.registerPush(token: "push-token-of-alice") }
       let mark = await context.mark()
       try await context.perform(.cut(user.id))
-      try await context.eventually("connected again") { probe.connectionStates.last == .connected }
+      try await context.comesBack(chat, probe)
       try await context.quiet()
       let again = try await context.requests(since: mark).filter {
         String(decoding: $0.bytes, as: UTF8.self).contains("push-token-of-alice")

@@ -125,6 +125,7 @@ extension ConformanceSuite {
       for message in sent { try await bob.markRead(channel.id, upTo: message.position) }
       let mark = await context.mark()
       await bob.resume()
+      try await context.eventually("connected") { await bob.state == .connected }
       try await context.unreadBecomes(0, of: channel.id, on: bob)
       try await context.eventually("the service knows") { try await bob.channel(channel.id).unread == .exact(0) }
       if context.offers("journal") {
