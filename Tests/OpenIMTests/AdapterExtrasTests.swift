@@ -266,6 +266,34 @@ struct OpenIMBurningTests {
     #expect(hidden != nil)
   }
 
+  @Test("however often its history is read, a message vanishes once")
+  func once() async throws {
+    let alice = try await harness.connected("alice")
+    let bob = try await harness.connected("bob")
+    let channel = try await alice.createChannel(.direct(with: "bob"))
+    try await alice.setBurning(after: .seconds(5), of: channel.id)
+    let secret = try await alice.send(ChatHarness.text("secret", "c1", in: channel.id))
+    await alice.disconnect()
+    try await bob.markRead(channel.id, upTo: secret.position)
+    let again = try await harness.connected("alice")
+    let stream = again.events()
+    for _ in 0..<3 { _ = try await again.history(of: channel.id, .newest()) }
+    let isGone: @Sendable () async -> Bool = {
+      (try? await !again.history(of: channel.id, .newest()).messages.contains { $0.id == secret.id }) ?? false
+    }
+    // Real time: nothing depends on how long it is.
+    try await harness.whileTimePasses { while await !isGone() { try await Task.sleep(for: .milliseconds(1)) } }
+    let marker = try await again.send(ChatHarness.text("marker", "c2", in: channel.id))
+    try await again.deleteForMe([marker])
+    await again.disconnect()
+    var hidden = 0
+    for await event in stream {
+      if case .messageHidden = event.kind { hidden += 1 }
+      if event.kind == .connectionChanged(.disconnected(.requested)) { break }
+    }
+    #expect(hidden == 1)
+  }
+
   @Test("groups have no such thing, and less than a second is refused")
   func refusals() async throws {
     let alice = try await harness.connected("alice")

@@ -405,6 +405,11 @@ struct OpenIMRelationTests {
     let done = call("/object/complete_form_data", ["id": .string(id)], as: "alice")
     #expect(done["data"]?["url"]?.string?.hasSuffix("/object/alice/f.txt") == true)
     #expect(machine.request("GET", "/object/alice/f.txt").status == 302)
+    for (body, boundary) in [("-----", "-"), ("----", "\"\""), ("--B", "B"), ("", "B"), ("--B--B\r\n\r\n--B", "B")] {
+      let broken = machine.request(
+        "POST", path, body: Array(body.utf8), headers: ["Content-Type": "multipart/form-data; boundary=\(boundary)"])
+      #expect(broken.status == 400)
+    }
     let foreign = call("/object/initiate_form_data", ["name": "bob/f", "size": 1], as: "alice")
     #expect(foreign["errCode"] == 1002)
   }

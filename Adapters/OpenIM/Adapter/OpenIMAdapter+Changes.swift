@@ -52,7 +52,9 @@ extension OpenIMAdapter {
     let (first, firstEnd) = part(notices?[beside], beside, after: start.beside)
     let (second, secondEnd) = part(notices?[own], own, after: start.own)
     let seqs = Self.changed(first + second, in: channel)
+    let known = recalled[channel]
     let (updated, removed) = try await states(of: seqs, in: channel)
+    if recalled[channel] != known { tellUnread(channel) }
     return ChangePage(
       updated: updated, removed: removed, next: Token(beside: firstEnd.next, own: secondEnd.next).cursor,
       hasMore: !firstEnd.isLast || !secondEnd.isLast)

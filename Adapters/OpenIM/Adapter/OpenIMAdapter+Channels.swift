@@ -193,7 +193,8 @@ extension OpenIMAdapter {
     if channel.kind == .direct { learnBurning(drawn["conversation"] ?? .null, of: channel.id) }
     if channel.kind == .service { channel.name = drawn["user"]?["nickname"]?.nonEmptyString }
     if channel.kind == .service { channel.coverURL = drawn["user"]?["faceURL"]?.nonEmptyString }
-    channel.unread = .exact(Int(clamping: max(0, newest - read)))
+    if let last = drawn["lastMsg"], !last.isNull { noteRecalled(OpenIMMessageData(json: last), in: channel.id) }
+    channel.unread = .exact(unread(in: channel.id, newest: newest, read: read))
     channel.myReadPosition = read > 0 ? MessagePosition(sequence: read) : nil
     if let last = drawn["lastMsg"], !last.isNull {
       channel.lastMessage = OpenIMMessageData(json: last).message(in: channel.id.rawValue)
@@ -315,11 +316,12 @@ extension OpenIMAdapter {
     let quiet = Set((muted["conversationIDs"]?.array ?? []).compactMap(\.string).map { ChannelID($0) })
     let data = try await live(.unread).request(
       .readAndMaxSequences, ["userID": .string(me.rawValue)], for: .unread)
-    var total: Int64 = 0
+    var total = 0
     for entry in data["seqs"]?.object ?? [:] where !quiet.contains(ChannelID(entry.key)) {
-      total += max(0, (entry.value["maxSeq"]?.int ?? 0) - (entry.value["hasReadSeq"]?.int ?? 0))
+      let (newest, read) = (entry.value["maxSeq"]?.int ?? 0, entry.value["hasReadSeq"]?.int ?? 0)
+      total = Int(clamping: Int64(total).adding(Int64(unread(in: ChannelID(entry.key), newest: newest, read: read))))
     }
-    return .exact(Int(clamping: total))
+    return .exact(total)
   }
 
   // MARK: Reading on, typing

@@ -10,7 +10,7 @@ extension OpenIMAdapter {
       let channel = ChannelID(id)
       // Also what goes beside the stream of messages comes twice after some failures.
       guard isNotice || data.contentType != OpenIMContentType.typing else { return typing(data, in: channel) }
-      guard accept(data, in: channel, isNotice: isNotice) else { return }
+      guard await accept(data, in: channel, isNotice: isNotice) else { return }
       if isNotice {
         await handleNotice(data, isOwn: trace.isOwn(operationID))
       } else {
@@ -21,16 +21,34 @@ extension OpenIMAdapter {
     }
   }
 
-  /// False for what was told before. A number that leaves a hole tells of missed events first.
-  private func accept(_ data: OpenIMMessageData, in channel: ChannelID, isNotice: Bool) -> Bool {
+  /// False for what was told before. What a number shows to be missing is told first.
+  private func accept(_ data: OpenIMMessageData, in channel: ChannelID, isNotice: Bool) async -> Bool {
     guard data.seq > 0 else { return true }
     let last = newest[channel]
     if let last, data.seq <= last { return false }
     newest[channel] = data.seq
-    if let last, last > 0, data.seq > last + 1 {
-      tell(.missedEvents(in: isNotice ? channels(besideNotices: channel) : [channel]), .local)
+    guard let last, last > 0, data.seq > last + 1 else { return true }
+    let generation = generation
+    if isNotice {
+      tell(.missedEvents(in: channels(besideNotices: channel)), .local)
+    } else {
+      await fill(last + 1...data.seq - 1, in: channel)
     }
-    return true
+    return generation == self.generation
+  }
+
+  /// A hole, as pushes leave it that overtake one another or are lost: the message behind it waits until those before
+  /// it were fetched. What is too much for one pull the client reads for itself.
+  private func fill(_ hole: ClosedRange<Int64>, in channel: ChannelID) async {
+    let generation = generation
+    guard hole.upperBound - hole.lowerBound < Self.pullSize,
+      let found = try? await pull(channel, hole, count: Self.pullSize, for: .history)
+    else {
+      if generation == self.generation { tell(.missedEvents(in: [channel]), .local) }
+      return
+    }
+    guard generation == self.generation else { return }
+    for data in found.messages where hole.contains(data.seq) { received(data, in: channel) }
   }
 
   // MARK: Messages
@@ -39,7 +57,7 @@ extension OpenIMAdapter {
     noteBurnable(data, in: channel)
     let isMine = userID.map { data.sendID.utf8.elementsEqual($0.rawValue.utf8) } ?? false
     if isMine, data.msgFrom != 200 {
-      if data.seq > 0 { read[channel] = max(read[channel] ?? 0, data.seq) }
+      sent(data, in: channel)
       if let waiter = sends.removeValue(forKey: ClientMessageID(data.clientMsgID)) {
         return waiter.fulfil(.success(data))
       }
@@ -48,7 +66,7 @@ extension OpenIMAdapter {
     if !isMine, let me = userID, message.mentions.everyone || message.mentions.users.contains(me) {
       mentioned.insert(channel)
     }
-    if let sender = message.sender { endTyping(OpenIMTypist(channel: channel, user: sender)) }
+    if let sender = message.sender { endTyping(OpenIMParticipant(channel: channel, user: sender)) }
     let isPrivate = data.sessionType == OpenIMSessionType.single || data.sessionType == OpenIMSessionType.service
     if newest[channel] == data.seq, data.seq == 1, !isMine, isPrivate { tellFirst(of: channel, data) }
     tell(.messageReceived(message), isMine ? .echo : .live)
@@ -67,15 +85,48 @@ extension OpenIMAdapter {
     tell(.channelJoined(channel))
   }
 
-  private func tellUnread(_ channel: ChannelID) {
-    let count = max(0, (newest[channel] ?? 0) - (read[channel] ?? 0))
-    tell(.unreadChanged(channel, .exact(Int(clamping: count))))
+  // MARK: Unread
+
+  /// The read mark, which never goes back.
+  func lift(_ channel: ChannelID, to seq: Int64) {
+    let mark = max(read[channel] ?? 0, seq)
+    read[channel] = mark
+    if let known = recalled[channel] {
+      let left = known.filter { $0 > mark }
+      recalled[channel] = left.isEmpty ? nil : left
+    }
+  }
+
+  /// An own message is read, and at this vendor all before it too.
+  private func sent(_ data: OpenIMMessageData, in channel: ChannelID) {
+    guard data.seq > 0 else { return }
+    let wasUnread = unread(in: channel, newest: data.seq - 1, read: read[channel] ?? 0) > 0
+    lift(channel, to: data.seq)
+    if wasUnread { tellUnread(channel) }
+  }
+
+  /// The vendor counts numbers; those that hold a tombstone are not unread.
+  func unread(in channel: ChannelID, newest: Int64, read: Int64) -> Int {
+    let tombstones = recalled[channel]?.count { $0 > read && $0 <= newest } ?? 0
+    return max(0, Int(clamping: newest.adding(-max(0, read))) - tombstones)
+  }
+
+  func tellUnread(_ channel: ChannelID) {
+    let count = unread(in: channel, newest: newest[channel] ?? 0, read: read[channel] ?? 0)
+    tell(.unreadChanged(channel, .exact(count)))
+  }
+
+  /// - Returns: whether this lowers the number of unread messages.
+  @discardableResult
+  func noteRecalled(_ data: OpenIMMessageData, in channel: ChannelID) -> Bool {
+    guard data.contentType == OpenIMNotice.revoked, data.seq > read[channel] ?? 0 else { return false }
+    return recalled[channel, default: []].insert(data.seq).inserted
   }
 
   // MARK: Typing
 
   private func typing(_ data: OpenIMMessageData, in channel: ChannelID) {
-    let typist = OpenIMTypist(channel: channel, user: UserID(data.sendID))
+    let typist = OpenIMParticipant(channel: channel, user: UserID(data.sendID))
     guard typist.user != userID else { return }
     guard (try? JSONValue(parsing: data.content))?["msgTips"]?.string == "yes" else { return endTyping(typist) }
     let isNew = typists[typist] == nil
@@ -88,7 +139,7 @@ extension OpenIMAdapter {
     if isNew { tell(.typingStarted(channel, typist.user)) }
   }
 
-  private func endTyping(_ typist: OpenIMTypist) {
+  private func endTyping(_ typist: OpenIMParticipant) {
     guard let task = typists.removeValue(forKey: typist) else { return }
     task.cancel()
     tell(.typingEnded(typist.channel, typist.user))
@@ -122,11 +173,18 @@ extension OpenIMAdapter {
       let seq = detail["hasReadSeq"]?.int
     else { return }
     let channel = ChannelID(id)
-    if seq > 0, !isOwn { tell(.readChanged(channel, UserID(user), MessagePosition(sequence: seq))) }
     burn(in: channel, upTo: seq, mine: UserID(user) != userID)
-    guard UserID(user) == userID else { return }
+    let reader = OpenIMParticipant(channel: channel, user: UserID(user))
+    let isMine = reader.user == userID
     // The server keeps the higher mark, but its notice names what was asked for.
-    read[channel] = max(read[channel] ?? 0, seq)
+    if seq > (isMine ? read[channel] : othersRead[reader]) ?? 0, !isOwn {
+      tell(.readChanged(channel, reader.user, MessagePosition(sequence: seq)))
+    }
+    guard isMine else {
+      othersRead[reader] = max(othersRead[reader] ?? 0, seq)
+      return
+    }
+    lift(channel, to: seq)
     tellUnread(channel)
   }
 
@@ -138,6 +196,7 @@ extension OpenIMAdapter {
       return tell(.missedEvents(in: [channel]), .local)
     }
     tell(.messageRecalled(message))
+    if seq > read[channel] ?? 0 { tellUnread(channel) }
   }
 
   private func deleted(_ detail: JSONValue) async {
@@ -151,7 +210,7 @@ extension OpenIMAdapter {
   private func cleared(_ detail: JSONValue, isOwn: Bool) {
     for id in (detail["conversationIDs"]?.array ?? []).compactMap(\.string) {
       let channel = ChannelID(id)
-      read[channel] = newest[channel]
+      lift(channel, to: newest[channel] ?? 0)
       if !isOwn { tell(.historyCleared(channel, upTo: MessagePosition(sequence: newest[channel] ?? 0))) }
     }
   }
@@ -204,6 +263,7 @@ extension OpenIMAdapter {
       }
       newest[id] = nil
       read[id] = nil
+      recalled[id] = nil
       if !isOwn { tell(.channelLeft(id, reason)) }
     }
   }

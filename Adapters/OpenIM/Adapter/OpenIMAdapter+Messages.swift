@@ -144,7 +144,10 @@ extension OpenIMAdapter {
     let data = try await live(operation).request(.pullRanges, body, for: operation)
     guard let entry = data["msgs"]?[channel.rawValue] else { return Pulled(messages: [], isEnd: true) }
     let messages = (entry["Msgs"]?.array ?? []).map { OpenIMMessageData(json: $0) }
-    for data in messages { noteBurnable(data, in: channel) }
+    for data in messages {
+      noteBurnable(data, in: channel)
+      noteRecalled(data, in: channel)
+    }
     return Pulled(
       messages: messages.sorted { $0.seq < $1.seq },
       isEnd: entry["isEnd"]?.bool ?? false)
@@ -279,7 +282,9 @@ extension OpenIMAdapter {
       "order": 0,
     ]
     let data = try await live(.fetchMessage).request(.pullSequences, body, for: .fetchMessage)
-    return (data["msgs"]?[channel.rawValue]?["Msgs"]?.array ?? []).map { OpenIMMessageData(json: $0) }
+    let messages = (data["msgs"]?[channel.rawValue]?["Msgs"]?.array ?? []).map { OpenIMMessageData(json: $0) }
+    for data in messages { noteRecalled(data, in: channel) }
+    return messages
   }
 
   // MARK: Taking back, deleting
@@ -304,6 +309,7 @@ extension OpenIMAdapter {
     guard let tombstone = stored?.message(in: message.channel.rawValue) else {
       throw ChatError(.protocolViolation, operation: .recall, detail: "no tombstone after the recall")
     }
+    if seq > read[message.channel] ?? 0 { tellUnread(message.channel) }
     return tombstone
   }
 

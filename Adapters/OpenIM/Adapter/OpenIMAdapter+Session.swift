@@ -20,6 +20,8 @@ extension OpenIMAdapter {
     userID = user
     newest = [:]
     read = [:]
+    recalled = [:]
+    othersRead = [:]
     mentioned = []
     burning = [:]
     move(to: .connecting)
@@ -64,11 +66,15 @@ extension OpenIMAdapter {
     return fresh
   }
 
-  /// Asks the provider; nil when there is none or it has nothing.
+  /// How long an app's token server may take.
+  static let providerLimit: Duration = .seconds(30)
+
+  /// Asks the provider; nil when there is none, it has nothing, or it does not answer in time.
   private func ask(_ user: UserID) async -> String? {
     guard let credentials else { return nil }
     tell(.credentialRequested, .local)
-    guard case .token(let token)? = try? await credentials.credential(for: user) else { return nil }
+    let answer = try? await credentials.credential(for: user, within: Self.providerLimit, on: clock)
+    guard case .token(let token)? = answer else { return nil }
     return token
   }
 
@@ -80,8 +86,8 @@ extension OpenIMAdapter {
     let task = Task { await self.ask(userID) }
     renewal = task
     let fresh = await task.value
-    renewal = nil
-    guard let fresh, fresh != used else { return nil }
+    if renewal == task { renewal = nil }
+    guard let fresh, fresh != used, userID == self.userID else { return nil }
     token = fresh
     tell(.credentialRenewed, .local)
     return fresh
@@ -163,7 +169,7 @@ extension OpenIMAdapter {
       newest[ChannelID(entry.key)] = max(entry.value.int ?? 0, newest[ChannelID(entry.key)] ?? 0)
     }
     for entry in marks["seqs"]?.object ?? [:] {
-      read[ChannelID(entry.key)] = entry.value["hasReadSeq"]?.int ?? 0
+      lift(ChannelID(entry.key), to: entry.value["hasReadSeq"]?.int ?? 0)
     }
     if !watched.isEmpty {
       _ = try await link.request(
@@ -261,6 +267,8 @@ extension OpenIMAdapter {
     opening = nil
     keeper?.cancel()
     keeper = nil
+    renewal?.cancel()
+    renewal = nil
     failSends()
     await old?.close()
   }

@@ -38,9 +38,13 @@ public actor OpenIMAdapter: ChatAdapter {
   /// The newest number told of each conversation, notices included, and the own read mark.
   var newest: [ChannelID: Int64] = [:]
   var read: [ChannelID: Int64] = [:]
+  /// The read marks of others, as they were told.
+  var othersRead: [OpenIMParticipant: Int64] = [:]
+  /// Numbers after the read mark under which a tombstone stands: the server counts them as unread, people do not.
+  var recalled: [ChannelID: Set<Int64>] = [:]
   /// Sends of this connection whose push has not come back yet.
   var sends: [ClientMessageID: OpenIMWaiter<Result<OpenIMMessageData, ChatError>>] = [:]
-  var typists: [OpenIMTypist: Task<Void, Never>] = [:]
+  var typists: [OpenIMParticipant: Task<Void, Never>] = [:]
   var watched: Set<UserID> = []
   /// Groups whose record says that this user was mentioned.
   var mentioned: Set<ChannelID> = []
@@ -120,8 +124,8 @@ public actor OpenIMAdapter: ChatAdapter {
   }
 }
 
-/// Who types where.
-struct OpenIMTypist: Hashable {
+/// Who types, or has read, where.
+struct OpenIMParticipant: Hashable {
   var channel: ChannelID
   var user: UserID
 }
