@@ -169,6 +169,11 @@ struct SendbirdPlatformTests {
     #expect(try await schedule("three", "2023-11-14 22:20", "UTC")["status"]?.string == "scheduled")
     #expect(try await schedule("late", "2023-11-14 22:13", "UTC")["code"]?.int == 400113)
     #expect(try await schedule("never", "tomorrow", "UTC")["code"]?.int == 400111)
+    // Of later clients: what the third version has no word for is refused, not half done.
+    let later: JSONValue = ["message_type": "MESG", "user_id": "ana", "message": "x", "scheduled_at": 1_700_000_900_000]
+    let refused = try await lab.rest("POST", "group_channels/later/scheduled_messages", later)
+    #expect(refused.json["code"]?.int == 400111)
+    #expect(try await lab.rest("POST", "polls", ["title": "t", "options": ["a", "b"]]).json["code"]?.int == 400404)
     await lab.host.advance(by: .seconds(101))
     #expect(try await texts(lab, "later") == ["one"])
     await lab.host.advance(by: .seconds(60))

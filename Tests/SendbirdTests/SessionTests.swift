@@ -24,6 +24,17 @@ private actor Issuer: CredentialProvider {
   }
 }
 
+/// A token server that does not answer while its clock stands, or gives a token that is dead.
+private struct Useless: CredentialProvider {
+  let clock: ManualClock
+  var hangs = false
+
+  func credential(for user: UserID) async throws -> Credential {
+    if hangs { try await clock.sleep(for: .seconds(86_400)) }
+    return .token("dead")
+  }
+}
+
 @Suite("Sendbird sessions of the adapter")
 struct SendbirdSessionTests {
   @Test("suspended it has no link and hears nothing; resumed it logs in by its key and says what it may have missed")
@@ -89,6 +100,36 @@ struct SendbirdSessionTests {
     let bob = lab.adapter(credentials: issuer)
     #expect(try await bob.connect(as: "bob", credential: .token("old")).id == "bob")
     #expect(await issuer.asked == 1)
+  }
+
+  @Test("where the app renews tokens, one that is refused has run out", .timeLimit(.minutes(1)), arguments: [true, false])
+  func useless(hangs: Bool) async throws {
+    let lab = try Lab(users: [("bob", "tok")])
+    let clock = ManualClock()
+    let bob = lab.adapter(credentials: Useless(clock: clock, hangs: hangs), clock: clock)
+    let connecting = Task { try await bob.connect(as: "bob", credential: .token("old")) }
+    if hangs {
+      // Real time: nothing depends on how long it is.
+      while clock.nextWakeUp != clock.now + .seconds(30) { try await Task.sleep(for: .milliseconds(1)) }
+      clock.advance(by: .seconds(30))
+    }
+    let error = await #expect(throws: ChatError.self) { try await connecting.value }
+    #expect(error?.kind == .authentication && error?.retry == .never)
+    #expect(await bob.state == .refused(.credentialExpired))
+    while clock.nextWakeUp != nil { try await Task.sleep(for: .milliseconds(1)) }
+  }
+
+  @Test("leaving while the token server is asked ends the asking", .timeLimit(.minutes(1)))
+  func leavingWhileAsked() async throws {
+    let lab = try Lab(users: [("bob", "tok")])
+    let clock = ManualClock()
+    let bob = lab.adapter(credentials: Useless(clock: clock, hangs: true), clock: clock)
+    let connecting = Task { try await bob.connect(as: "bob", credential: .token("old")) }
+    while clock.nextWakeUp != clock.now + .seconds(30) { try await Task.sleep(for: .milliseconds(1)) }
+    await bob.disconnect()
+    await #expect(throws: ChatError.self) { try await connecting.value }
+    #expect(await bob.state == .disconnected(.requested))
+    while clock.nextWakeUp != nil { try await Task.sleep(for: .milliseconds(1)) }
   }
 
   @Test("when nobody gives a token the session ends, once and for good")

@@ -55,6 +55,10 @@ public actor SendbirdAdapter: ChatAdapter {
   var entered: Set<ChannelID> = []
   /// Channels that are known to be open ones: their paths differ from those of groups.
   var openChannels: Set<ChannelID> = []
+  /// Up to where this user has cleared a history, as far as it was told; milliseconds.
+  var historyOffsets: [ChannelID: Int64] = [:]
+  /// Read marks that the vendor has no word for.
+  var heldMarks: [ChannelID: SendbirdHeldMark] = [:]
   var unreadTime: Int64 = 0
   var unreadTotalTold: Int64?
 

@@ -38,11 +38,20 @@ extension SendbirdAdapter {
   }
 
   func channel(_ json: JSONObject, _ operation: ChatError.Operation) throws(ChatError) -> Channel {
-    guard let user, let channel = SendbirdView.channel(json, me: user) else { throw Self.malformed(operation) }
+    guard let user, var channel = SendbirdView.channel(json, me: user) else { throw Self.malformed(operation) }
     if channel.kind == .open { openChannels.insert(channel.id) }
+    noteCleared(channel.id, json.number("ts_message_offset") ?? 0)
+    applyHeldMark(to: &channel)
     operators[channel.id] = Set(
       json.list("operators").compactMap { $0.object.flatMap(SendbirdUser.init)?.id })
     return channel
+  }
+
+  /// The vendor tells no device that another one cleared the history: the channel's next view shows it.
+  private func noteCleared(_ id: ChannelID, _ offset: Int64) {
+    guard offset > historyOffsets[id] ?? 0, let position = SendbirdMapping.position(offset) else { return }
+    historyOffsets[id] = offset
+    publish(.historyCleared(id, upTo: position), source: .catchUp)
   }
 
   // MARK: Create, fetch, list
@@ -104,9 +113,10 @@ extension SendbirdAdapter {
     let me = try session(.listChannels).user.rawValue
     var found: [Channel] = []
     var walk = PageWalk()
-    var token = page?.rawValue ?? ""
+    var place = try SendbirdListPlace(page)
     while true {
-      try walk.advance(to: token, .listChannels)
+      try walk.advance(to: place.token, .listChannels)
+      let token = place.token
       let wanted = min(SendbirdLimits.page, query.limit - found.count)
       let json = try await call(
         "GET", ["users", me, "my_group_channels"], query: listQuery(query, token: token, limit: max(1, wanted)),
@@ -114,13 +124,14 @@ extension SendbirdAdapter {
       for item in json.list("channels") {
         guard let object = item.object else { throw Self.malformed(.listChannels) }
         let channel = try channel(object, .listChannels)
-        if query.kinds?.contains(channel.kind) ?? true { found.append(channel) }
+        let isNew = query.order != .lastMessage || place.admits(channel)
+        if isNew, query.kinds?.contains(channel.kind) ?? true { found.append(channel) }
       }
-      token = json.text("next") ?? ""
-      if token.isEmpty || found.count >= query.limit { break }
+      place.token = json.text("next") ?? ""
+      if place.token.isEmpty || found.count >= query.limit { break }
     }
-    if token.isEmpty, query.kinds?.contains(.open) == true { found += try await enteredChannels(query).items }
-    return Page(items: found, next: token.isEmpty ? nil : PageToken(token))
+    if place.token.isEmpty, query.kinds?.contains(.open) == true { found += try await enteredChannels(query).items }
+    return Page(items: found, next: place.page)
   }
 
   private func listQuery(_ query: ChannelQuery, token: String, limit: Int) -> SendbirdQuery {
@@ -321,19 +332,7 @@ extension SendbirdAdapter {
     _ = try await call("DELETE", at: id, ["ban", user.rawValue], .ban)
   }
 
-  // MARK: Marks
-
-  /// Sendbird marks up to now. A mark at an older message is held back while newer messages exist: the next mark,
-  /// when they have been seen, says it all.
-  public func markRead(_ id: ChannelID, upTo position: MessagePosition?) async throws(ChatError) {
-    // Open channels have neither receipts nor unread numbers.
-    if entered.contains(id) { return }
-    if let position {
-      let newest = try await history(of: id, .newest(1)).messages.last
-      if let newest, let last = newest.position, last > position, newest.sender != user { return }
-    }
-    _ = try await ask("READ", ["channel_url": .string(id.rawValue)], id: newRequestID(), .markRead)
-  }
+  // MARK: Typing
 
   public func setTyping(_ isTyping: Bool, in id: ChannelID) async throws(ChatError) {
     guard state == .connected else { throw ChatError(.network(.offline), operation: .typing, detail: "not connected") }
@@ -347,6 +346,6 @@ extension SendbirdAdapter {
     query.add("super_mode", "all")
     let json = try await call("GET", ["users", me, "unread_message_count"], query: query, .unread)
     guard let count = json.number("unread_count") else { throw Self.malformed(.unread) }
-    return .exact(Int(clamping: count))
+    return .exact(total(count))
   }
 }

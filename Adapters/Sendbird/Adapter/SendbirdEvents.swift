@@ -29,7 +29,7 @@ extension SendbirdAdapter {
     guard time >= unreadTime else { return }
     unreadTime = time
     defer { unreadTotalTold = all }
-    if let told = unreadTotalTold, told != all { publish(.totalUnreadChanged(.exact(Int(clamping: max(0, all))))) }
+    if let told = unreadTotalTold, told != all { publish(.totalUnreadChanged(.exact(total(all)))) }
   }
 
   // MARK: Messages
@@ -38,6 +38,7 @@ extension SendbirdAdapter {
     guard let message = SendbirdView.message(frame), let id = message.id, told.insert("M\(id)") else { return }
     if let sender = message.sender { endTyping(sender, in: message.channel) }
     publish(.messageReceived(message), source: message.sender == me ? .echo : .live)
+    if message.sender == me { sendingReads(message.channel) }
     // Feeds delivery receipts; the vendor's client sends it for every message of somebody else in a group.
     guard message.sender != me, frame.payload.text("channel_type") != "open", frame.payload.flag("is_super") != true
     else {

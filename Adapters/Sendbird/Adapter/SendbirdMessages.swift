@@ -41,6 +41,7 @@ extension SendbirdAdapter {
     sent.localID = message.localID
     sent.clientMessageID = message.clientMessageID
     if sent.channel.rawValue.isEmpty { sent.channel = message.channel }
+    sendingReads(sent.channel)
     return sent
   }
 
@@ -153,6 +154,7 @@ extension SendbirdAdapter {
   public func clearHistory(of channel: ChannelID) async throws(ChatError) {
     let json = try await call("PUT", group(channel, "reset_user_history"), body: JSONObject(), .clearHistory)
     if let time = json.number("ts_message_offset"), let position = SendbirdMapping.position(time) {
+      historyOffsets[channel] = max(time, historyOffsets[channel] ?? 0)
       publish(.historyCleared(channel, upTo: position), source: .local)
     }
   }

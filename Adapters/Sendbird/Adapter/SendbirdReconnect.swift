@@ -112,7 +112,7 @@ extension SendbirdAdapter {
     let task = Task { await self.performRenewal(code) }
     renewal = task
     let isGood = await task.value
-    renewal = nil
+    if renewal == task { renewal = nil }
     return isGood
   }
 
@@ -128,15 +128,19 @@ extension SendbirdAdapter {
       return false
     }
     if await refreshKey() { return true }
-    if user != nil { end(.credentialInvalid) }
+    if user != nil { end(.credentialExpired) }
     return false
   }
 
-  /// Asks the app for a new token. False when there is nobody to ask, or nothing came.
+  /// How long an app's token server may take.
+  static let providerLimit: Duration = .seconds(30)
+
+  /// Asks the app for a new token. False when there is nobody to ask, or nothing came in time.
   func askProvider() async -> Bool {
     guard let provider = environment.credentials, let user else { return false }
     publish(.credentialRequested, source: .local)
-    guard case .token(let fresh)? = try? await provider.credential(for: user), self.user == user else { return false }
+    let answer = try? await provider.credential(for: user, within: Self.providerLimit, on: clock)
+    guard case .token(let fresh)? = answer, self.user == user else { return false }
     token = fresh
     publish(.credentialRenewed, source: .local)
     return true

@@ -29,13 +29,14 @@ extension SendbirdAdapter {
   }
 
   func firstConnect(_ user: UserID, _ mine: UInt64) async -> Result<User, ChatError> {
+    var hasAsked = false
     do throws(ChatError) {
       do throws(ChatError) {
         try await openLink(mine, resuming: false)
       } catch {
-        guard error.vendor?.code == "400302", environment.credentials != nil, epoch == mine,
-          await askProvider()
-        else { throw error }
+        guard error.vendor?.code == "400302", environment.credentials != nil, epoch == mine else { throw error }
+        hasAsked = true
+        guard await askProvider() else { throw error }
         try await openLink(mine, resuming: false)
       }
       guard epoch == mine, let me = currentUser else { throw .cancelled(.connect) }
@@ -48,7 +49,8 @@ extension SendbirdAdapter {
       // There is nobody who could renew it, or the renewed one was refused too.
       if error.kind == .authentication { error.retry = .never }
       if let reason = Self.refusal(error) {
-        move(to: .refused(reason))
+        // The vendor has one code for a wrong token and one that has run out; where the app renews, it ran out.
+        move(to: .refused(hasAsked && error.vendor?.code == "400302" ? .credentialExpired : reason))
       } else {
         move(to: .disconnected(.failed(error)))
       }
@@ -59,6 +61,7 @@ extension SendbirdAdapter {
 
   public func disconnect() async {
     epoch &+= 1
+    connecting?.cancel()
     connecting = nil
     reconnecting?.cancel()
     reconnecting = nil
@@ -98,6 +101,8 @@ extension SendbirdAdapter {
 
   func forgetSession() {
     (user, token, sessionKey, currentUser) = (nil, nil, nil, nil)
+    renewal?.cancel()
+    (historyOffsets, heldMarks) = ([:], [:])
     for task in typists.values { task.cancel() }
     typists = [:]
     (joined, operators) = ([], [:])

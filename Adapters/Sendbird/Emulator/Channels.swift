@@ -97,6 +97,7 @@ extension SendbirdEmulator {
     add(invited, to: room, by: creator, statuses: statuses(call, "invitation_status"))
     for id in call.texts("operator_ids") where room.members[UserID(id)] != nil { makeOperator(UserID(id), in: room) }
     if call.texts("operator_ids").isEmpty, let own = call.sessionUser { makeOperator(own.id, in: room) }
+    tellWebhook(.create, in: room, creator.map { ["inviter": .object(self.json(of: $0).json)] } ?? JSONObject())
     tellInvitations(invited, in: room, by: creator)
     var json = json(of: room, for: creator)
     json["is_created"] = true
@@ -175,6 +176,7 @@ extension SendbirdEmulator {
       makeOperator(UserID(id), in: room)
     }
     if room.operators.isEmpty, let own = call.sessionUser { makeOperator(own.id, in: room) }
+    tellWebhook(.create, in: room, JSONObject())
     return .json(json(of: room, for: call.sessionUser))
   }
 

@@ -48,6 +48,7 @@ extension SendbirdEmulator {
   func announce(
     _ category: Int64, in room: Room, _ data: JSONObject, except: UserID? = nil, also others: [Person] = []
   ) {
+    tellWebhook(event: category, in: room, data)
     let frame = event(category, in: room, data)
     var told: Set<UserID> = []
     for person in present(in: room) + others where person.id != except && told.insert(person.id).inserted {
@@ -60,6 +61,7 @@ extension SendbirdEmulator {
     _ message: StoredMessage, in room: Room, command: String, from socket: EmulatorConnectionID?, requestID: String,
     extra: JSONObject = JSONObject()
   ) {
+    tellWebhook(command == message.type ? .messageSend : .messageUpdate, in: room, message: message)
     let wire = wire(message, in: room)
     func frame(_ id: String) -> SendbirdFrame {
       var frame = wire.frame(command, requestID: id, isSuper: room.isSuper)

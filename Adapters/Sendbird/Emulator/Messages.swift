@@ -227,6 +227,7 @@ extension SendbirdEmulator {
     for membership in room.members.values where message.createdAt > membership.readAt { recount(membership, in: room) }
     recordChange(of: message, in: room)
     touch(room)
+    tellWebhook(.messageDelete, in: room, message: message)
     let frame = SendbirdFrame(
       "DELM",
       [

@@ -133,6 +133,8 @@ extension SendbirdEmulator {
 
   func tellRead(_ person: Person, in room: Room, from socket: EmulatorConnectionID?, requestID: String) {
     let at = room.members[person.id]?.readAt ?? now
+    let receipt: JSONObject = ["user_id": .string(person.id.rawValue), "read_ts": .int(at)]
+    tellWebhook(.messageRead, in: room, ["read_updates": [.object(receipt)]])
     func frame(_ id: String) -> SendbirdFrame {
       SendbirdFrame(
         "READ",
@@ -235,6 +237,7 @@ extension SendbirdEmulator {
     var data = json(of: person).json
     data["participant_count"] = .int(Int64(room.participants.count))
     data["edge_ts"] = .int(now)
+    tellWebhook(event: category, in: room, ["users": [.object(json(of: person).json)]])
     let frame = event(category, in: room, data)
     for other in present(in: room) {
       for id in sockets(of: other, in: room) where id != socket { push(frame, to: id) }

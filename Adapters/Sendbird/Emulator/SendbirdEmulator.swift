@@ -9,7 +9,8 @@ import UnifiedChat
 /// the vendor does not say), `autoCreateUsers` (an unknown user is created at login; default true),
 /// `historyForNewMembers` (who joins sees older messages; default true), `autoAcceptInvitations` (default true),
 /// `hugeGap` (messages that make a gap huge; default 300), `maxRequestsPerSecond` and `maxMessagesPerSecond` (rates that
-/// answer 500910 and 900200; default: none, since the vendor's depend on the plan).
+/// answer 500910 and 900200; default: none, since the vendor's depend on the plan), `webhookURL` (a URL of this machine
+/// that is told what happens; default: none), `webhooks` (which categories, without the kind of channel; default: all).
 public final class SendbirdEmulator: VendorEmulator {
   public static let vendor = "sendbird"
   public var baseURL: String
@@ -41,6 +42,10 @@ public final class SendbirdEmulator: VendorEmulator {
   var changeNumber: Int64 = 0
   var calls: [String: Int] = [:]
   var rates: [String: (second: Int64, count: Int)] = [:]
+  var webhooks: SendbirdWebhooks { settings.webhooks }
+  var waitingCalls: [EmulatorCall] = []
+  var pendingCalls: [UInt64: SendbirdPendingCall] = [:]
+  var lastCall: UInt64 = 0
 
   // Of the input at hand.
   var now: Int64 = 0
@@ -189,6 +194,7 @@ struct EmulatorSettings {
   var hugeGap: Int64 = 300
   var maxRequestsPerSecond: Int64?
   var maxMessagesPerSecond: Int64?
+  var webhooks = SendbirdWebhooks()
 
   init(_ settings: [String: JSONValue]) throws(EmulatorError) {
     for (name, value) in settings.sorted(by: { $0.key < $1.key }) {
@@ -200,13 +206,33 @@ struct EmulatorSettings {
       case "hugeGap": hugeGap = try Self.positive(name, value)
       case "maxRequestsPerSecond": maxRequestsPerSecond = try Self.positive(name, value)
       case "maxMessagesPerSecond": maxMessagesPerSecond = try Self.positive(name, value)
+      case "webhookURL": webhooks.url = try Self.webhookURL(value)
+      case "webhooks": webhooks.categories = try Self.categories(value)
       default:
         throw EmulatorError(
           .invalidOption,
           "setting \(name) is unknown; sendbird has dedupRequestID, autoCreateUsers, historyForNewMembers, "
-            + "autoAcceptInvitations, hugeGap, maxRequestsPerSecond, maxMessagesPerSecond")
+            + "autoAcceptInvitations, hugeGap, maxRequestsPerSecond, maxMessagesPerSecond, webhookURL, webhooks")
       }
     }
+  }
+
+  /// Only this machine is called.
+  private static func webhookURL(_ value: JSONValue) throws(EmulatorError) -> String {
+    let hosts = ["http://127.0.0.1", "http://localhost", "http://[::1]"]
+    guard let url = value.string,
+      hosts.contains(where: { url == $0 || url.hasPrefix($0 + ":") || url.hasPrefix($0 + "/") })
+    else { throw EmulatorError(.invalidOption, "setting webhookURL must be an http URL of this machine") }
+    return url
+  }
+
+  private static func categories(_ value: JSONValue) throws(EmulatorError) -> Set<SendbirdWebhooks.Category> {
+    let found = (value.array ?? []).map { $0.string.flatMap { SendbirdWebhooks.Category(rawValue: $0) } }
+    guard value.array != nil, !found.contains(nil) else {
+      let names = SendbirdWebhooks.Category.allCases.map(\.rawValue).joined(separator: ", ")
+      throw EmulatorError(.invalidOption, "setting webhooks must be a list of: \(names)")
+    }
+    return Set(found.compactMap(\.self))
   }
 
   private static func bool(_ name: String, _ value: JSONValue) throws(EmulatorError) -> Bool {

@@ -158,6 +158,8 @@ public enum SendbirdErrors {
       kind = .rateLimited(retryAfter: retryAfter ?? wait)
       retry = nil
     }
+    // A page of a gateway before the service, or a service that is down.
+    if row == nil, kind == .server, let httpStatus, httpStatus >= 500 { retry = .after(.seconds(1)) }
     return ChatError(kind, operation: operation, retry: retry, vendor: fault, detail: detail)
   }
 

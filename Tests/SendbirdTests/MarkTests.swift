@@ -1,0 +1,67 @@
+import ChatEmulation
+import ChatTransport
+import SendbirdAdapter
+import Testing
+import UnifiedChat
+
+@Suite("Read marks of Sendbird", .timeLimit(.minutes(1)))
+struct SendbirdMarkTests {
+  private func unread(_ kind: ChatEvent.Kind, _ channel: ChannelID) -> UnreadCount? {
+    if case .unreadChanged(channel, let count) = kind { count } else { nil }
+  }
+
+  /// `count` messages of bob's, each a millisecond after the other.
+  private func messages(_ count: Int, _ lab: Lab, _ bob: SendbirdAdapter, _ channel: ChannelID) async throws -> [Message] {
+    var sent: [Message] = []
+    for number in 0..<count {
+      await lab.host.advance(by: .milliseconds(5))
+      sent.append(try await bob.say("\(number)", in: channel, id: ClientMessageID("b\(number)-\(await lab.host.now)")))
+    }
+    return sent
+  }
+
+  @Test("a mark in the middle counts, though the vendor knows none; the next one at the end goes to the server")
+  func held() async throws {
+    let lab = try Lab()
+    let (ana, bob) = (try await lab.connected("ana"), try await lab.connected("bob"))
+    let channel = try await ana.createChannel(.direct(with: "bob"))
+    let sent = try await messages(13, lab, bob, channel.id)
+    #expect(try await ana.channel(channel.id).unread == .exact(13))
+    let events = ana.events()
+    try await ana.markRead(channel.id, upTo: sent[9].position)
+    #expect(await events.first { unread($0.kind, channel.id) } == .exact(3))
+    // A lower one gives nothing back.
+    try await ana.markRead(channel.id, upTo: sent[4].position)
+    let seen = try await ana.channel(channel.id)
+    #expect(seen.unread == .exact(3) && seen.myReadPosition == sent[9].position)
+    #expect(try await ana.totalUnread() == .exact(3))
+    // The server has been told nothing.
+    let other = try await lab.connected("ana")
+    #expect(try await other.channel(channel.id).unread == .exact(13))
+    let more = try await messages(2, lab, bob, channel.id)
+    #expect(try await ana.channel(channel.id).unread == .exact(5))
+    try await ana.markRead(channel.id, upTo: more[1].position)
+    for device in [ana, other] {
+      #expect(try await device.channel(channel.id).unread == .exact(0))
+      #expect(try await device.totalUnread() == .exact(0))
+    }
+  }
+
+  @Test("an own message reads what came before it, on the sending device and on the other one")
+  func sendingReads() async throws {
+    let lab = try Lab()
+    let (phone, bob) = (try await lab.connected("ana"), try await lab.connected("bob"))
+    let desk = try await lab.connected("ana")
+    let channel = try await phone.createChannel(.direct(with: "bob"))
+    let sent = try await messages(4, lab, bob, channel.id)
+    try await phone.markRead(channel.id, upTo: sent[1].position)
+    #expect(try await phone.channel(channel.id).unread == .exact(2))
+    let (atPhone, atDesk) = (phone.events(), desk.events())
+    await lab.host.advance(by: .milliseconds(5))
+    _ = try await desk.say("mine", in: channel.id, id: "a1")
+    for (device, stream) in [(phone, atPhone), (desk, atDesk)] {
+      #expect(await stream.first { unread($0.kind, channel.id) } == .exact(0))
+      #expect(try await device.channel(channel.id).unread == .exact(0))
+    }
+  }
+}
