@@ -35,7 +35,7 @@ extension AllAdapters {
     case ("leancloud", "session"):
       ConformanceFacts(
         differences: ["usersNeedNoRegistration"],
-        limits: ["page.history": 1000, "signature.seconds": 1], settings: ["signature": #"{"signature":true}"#],
+        limits: ["user.bytes": 50, "page.history": 1000, "signature.seconds": 1], settings: ["signature": #"{"signature":true}"#],
         paths: ["id": "/id", "time": "/timestamp", "sender": "/fromPeerId", "unknown": "/zzUnknown"])
     case ("leancloud", _):
       ConformanceFacts(

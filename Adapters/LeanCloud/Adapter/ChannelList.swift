@@ -65,7 +65,7 @@ extension LeanCloudAdapter {
     let members = (query.members ?? []).sorted().map(\.rawValue).filter { UserID($0) != user }
     condition["m"] = members.isEmpty ? .string(user.rawValue) : ["$all": .strings([user.rawValue] + members)]
     if query.unreadOnly {
-      let ids = unread.filter { $0.value > 0 }.keys.sorted().map(\.rawValue)
+      let ids = unread.unreadChannels.map(\.rawValue)
       condition["objectId"] = ["$in": .strings(ids)]
     }
     if let start { condition["$or"] = .array(part.after(start)) }

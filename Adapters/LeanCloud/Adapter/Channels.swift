@@ -92,7 +92,7 @@ extension LeanCloudAdapter {
   func seen(_ channel: Channel, _ object: JSONObject, _ user: UserID) -> Channel {
     var channel = channel
     channel.lastMessage = LeanCloudMapping.lastMessage(of: object, in: channel.id)
-    if let number = unread[channel.id] { channel.unread = .exact(number) }
+    count(&channel)
     let isMember = object["m"]?.array?.contains { $0.string.map { UserID($0) } == user } ?? (room == channel.id)
     if isMember { channel.myState = .joined }
     return channel
@@ -219,8 +219,11 @@ extension LeanCloudAdapter {
     let part = sorted[start...].prefix(max(1, limit))
     let marks = try await marks(in: id)
     let roles = try await roles(in: id)
+    let creator = object["c"]?.string.map { UserID($0) }
     let members = part.map { id in
-      var member = Member(user: User(id: id), role: roles[id] ?? .member)
+      // The vendor's clients take whoever made the conversation for its owner.
+      let usual: MemberRole = creator == id ? .owner : .member
+      var member = Member(user: User(id: id), role: roles[id] ?? usual)
       member.readPosition = marks[id]?.read
       member.deliveredPosition = marks[id]?.delivered
       return member
@@ -315,23 +318,7 @@ extension LeanCloudAdapter {
     try Self.requireAll(try await ask("blacklist", name, fields, .ban), .ban)
   }
 
-  // MARK: Read, typing
-
-  public func markRead(_ id: ChannelID, upTo position: MessagePosition?) async throws(ChatError) {
-    var tuple: JSONObject = ["cid": .string(id.rawValue)]
-    if let position {
-      tuple["timestamp"] = .int(position.major)
-      if LeanCloudID.isMessageID(position.tail) { tuple["mid"] = .string(position.tail) }
-    } else {
-      let object = try await object(of: id, .markRead)
-      guard let time = object["msg_timestamp"]?.int else { return }
-      tuple["timestamp"] = .int(time)
-      tuple["mid"] = object["msg_mid"]
-      // What came while the answer was on its way to this task is not read by it.
-      unread[id] = arrivals.count { $0.channel == id && $0.timestamp > time }
-    }
-    try await line.tell(frame("read", nil, ["convs": [.object(tuple)]]), .markRead)
-  }
+  // MARK: Typing
 
   public func setTyping(_ isTyping: Bool, in id: ChannelID) async throws(ChatError) {
     _ = try await ask(

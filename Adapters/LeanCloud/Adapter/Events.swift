@@ -16,7 +16,7 @@ extension LeanCloudAdapter {
     }
   }
 
-  private func publish(_ kind: ChatEvent.Kind, _ source: ChatEvent.Source = .live) async {
+  func publish(_ kind: ChatEvent.Kind, _ source: ChatEvent.Source = .live) async {
     await line.publish(ChatEvent(kind, source: source))
   }
 
@@ -34,14 +34,18 @@ extension LeanCloudAdapter {
     else {
       return
     }
-    let message = LeanCloudMapping.message(stored)
+    var message = LeanCloudMapping.message(stored)
+    // Not stored: it has no place in the history.
+    if frame.bool("transient") == true { message.position = nil }
     let isOwn = sender == me
     if let sender, !isOwn { await typing(false, sender, in: id) }
     await publish(.messageReceived(message), isOwn ? .echo : .live)
     guard !isOwn, frame.bool("transient") != true, frame.int("convType") != 2 else { return }
-    if let number = unread[id] { unread[id] = number + 1 }
-    arrivals.append((id, stored.timestamp))
-    if arrivals.count > 512 { arrivals.removeFirst(256) }
+    unread.arrived(
+      LeanCloudUnread.Arrival(
+        id: MessageID(stored.id), timestamp: stored.timestamp,
+        isMention: message.mentions.everyone || me.map { message.mentions.users.contains($0) } ?? false), in: id)
+    await publishUnread(id)
     // Delivered: takes it off the offline queue, and tells a sender who asked.
     let fields: JSONObject = ["cid": .string(channel), "mid": .string(stored.id)]
     try? await line.tell(self.frame("ack", nil, fields), .markRead)
@@ -53,6 +57,9 @@ extension LeanCloudAdapter {
       lastPatchTime = max(lastPatchTime, stored.patchTimestamp ?? 0)
       let message = LeanCloudMapping.message(stored)
       await publish(message.isRecalled ? .messageRecalled(message) : .messageUpdated(message))
+      if message.isRecalled, unread.recalled(MessageID(stored.id), in: message.channel) {
+        await publishUnread(message.channel)
+      }
     }
     if let time = frame.int("lastPatchTime") { lastPatchTime = max(lastPatchTime, time) }
   }
@@ -67,17 +74,6 @@ extension LeanCloudAdapter {
       isRead
         ? .readChanged(ChannelID(channel), UserID(user), position)
         : .deliveredChanged(ChannelID(channel), UserID(user), position))
-  }
-
-  private func unreadTold(_ frame: LeanCloudFrame) async {
-    if let time = frame.int("notifTime") { lastUnreadNotifTime = max(lastUnreadNotifTime ?? 0, time) }
-    for tuple in frame["convs"]?.array ?? [] {
-      guard let channel = tuple["cid"]?.string, let number = tuple["unread"]?.int.flatMap({ Int(exactly: $0) }) else {
-        continue
-      }
-      unread[ChannelID(channel)] = number
-      await publish(.unreadChanged(ChannelID(channel), .exact(number)))
-    }
   }
 
   // MARK: Typing

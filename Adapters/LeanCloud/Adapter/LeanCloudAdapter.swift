@@ -23,11 +23,7 @@ public actor LeanCloudAdapter: ChatAdapter {
   var room: ChannelID?
   /// The time of the newest change of a message that this session knows, for replay after a reconnect.
   var lastPatchTime: Int64 = 0
-  var lastUnreadNotifTime: Int64?
-  /// Unread numbers as the server told them, with the messages that came since: what the vendor's clients do.
-  var unread: [ChannelID: Int] = [:]
-  /// The last messages of others, for a read mark that does not cover them.
-  var arrivals: [(channel: ChannelID, timestamp: Int64)] = []
+  var unread = LeanCloudUnread()
   var echoes = LeanCloudEchoes()
   var typing: [TypingKey: Task<Void, Never>] = [:]
   /// Counts logins: a disconnect that one overtakes must not forget its user.

@@ -27,7 +27,7 @@ extension LeanCloudAdapter {
     sent.localID = message.localID
     sent.clientMessageID = message.clientMessageID
     sent.createdAt = Timestamp(milliseconds: time)
-    sent.position = MessagePosition(time: sent.createdAt, id: MessageID(id))
+    if !message.draft.isTransient { sent.position = MessagePosition(time: sent.createdAt, id: MessageID(id)) }
     _ = echoes.isNew(MessageID(id))
     return sent
   }
@@ -92,7 +92,7 @@ extension LeanCloudAdapter {
   }
 
   /// `count` stored messages next to the anchor, ascending.
-  private func read(
+  func read(
     _ channel: ChannelID, _ anchor: LeanCloudAnchor?, older: Bool, count: Int
   ) async throws(ChatError) -> [LeanCloudStoredMessage] {
     var found: [LeanCloudStoredMessage] = []

@@ -8,7 +8,7 @@ extension LeanCloudPeerAdapter {
     let user = try requireUser(.createChannel)
     var others: [UserID] = []
     for member in draft.members where member != user && !others.contains(member) { others.append(member) }
-    try LeanCloudLimits.check(others, .createChannel)
+    try LeanCloudLimits.checkPeers(others, .createChannel)
     switch draft.kind {
     case .direct:
       guard let peer = others.first, others.count == 1 else {
@@ -113,7 +113,7 @@ extension LeanCloudPeerAdapter {
     _ action: String, _ users: [UserID], _ id: ChannelID, _ operation: ChatError.Operation
   ) async throws(ChatError) {
     let user = try requireUser(operation)
-    try LeanCloudLimits.check(users, operation)
+    try LeanCloudLimits.checkPeers(users, operation)
     let names = users.map(\.rawValue)
     var fields: JSONObject = ["roomId": .string(id.rawValue), "roomPeerIds": .strings(names)]
     let signed = try await sign(

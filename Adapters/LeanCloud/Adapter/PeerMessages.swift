@@ -166,7 +166,10 @@ extension LeanCloudPeerAdapter {
     else { return }
     if sender != me { await typed(false, sender, in: channel) }
     let source: ChatEvent.Source = sender == me ? .echo : frame.bool("offline") == true ? .catchUp : .live
-    await line.publish(ChatEvent(.messageReceived(LeanCloudMapping.message(stored)), source: source))
+    var message = LeanCloudMapping.message(stored)
+    // Not stored: it has no place in the history.
+    if frame.bool("transient") == true { message.position = nil }
+    await line.publish(ChatEvent(.messageReceived(message), source: source))
     guard sender != me, frame.bool("transient") != true else { return }
     try? await line.tell(self.frame("ack", nil, ["ids": .strings([stored.id])]), .markRead)
   }

@@ -52,7 +52,7 @@ public actor LeanCloudPeerAdapter: ChatAdapter {
   // MARK: Session
 
   public func connect(as user: UserID, credential: Credential) async throws(ChatError) -> User {
-    try LeanCloudLimits.check(user, .connect)
+    try LeanCloudLimits.checkPeers([user], .connect)
     await line.attach(self)
     if me != user {
       switch await line.state {
@@ -85,7 +85,7 @@ public actor LeanCloudPeerAdapter: ChatAdapter {
   public func resume() async { await line.resume() }
 
   public func users(_ ids: [UserID]) async throws(ChatError) -> [User] {
-    ids.filter { LeanCloudLimits.isValid($0) }.map { User(id: $0) }
+    ids.filter { LeanCloudLimits.isPeer($0) }.map { User(id: $0) }
   }
 
   public func updateProfile(
@@ -173,7 +173,10 @@ public actor LeanCloudPeerAdapter: ChatAdapter {
     _ operation: String, _ fields: [String], _ user: UserID, _ failing: ChatError.Operation
   ) async throws(ChatError) -> SignedOperation? {
     guard let provider = environment.credentials else { return nil }
-    do { return try await provider.sign(operation, fields: fields, for: user) } catch {
+    do {
+      return try await provider.sign(
+        operation, fields: fields, for: user, within: LeanCloudLimits.signing, on: environment.clock)
+    } catch {
       throw ChatError(
         .authentication, operation: failing, detail: "the credential provider refused to sign \(operation)")
     }

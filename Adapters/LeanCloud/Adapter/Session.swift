@@ -27,12 +27,10 @@ extension LeanCloudAdapter {
   private func reset(for user: UserID?) {
     me = user
     room = nil
-    unread = [:]
-    arrivals = []
+    unread = LeanCloudUnread()
     echoes = LeanCloudEchoes()
     for timer in typing.values { timer.cancel() }
     typing = [:]
-    lastUnreadNotifTime = nil
     lastPatchTime = environment.clock.now.milliseconds
   }
 
@@ -52,7 +50,10 @@ extension LeanCloudAdapter {
     _ operation: String, _ fields: [String], for user: UserID, _ failing: ChatError.Operation
   ) async throws(ChatError) -> SignedOperation? {
     guard let provider = environment.credentials else { return nil }
-    do { return try await provider.sign(operation, fields: fields, for: user) } catch {
+    do {
+      return try await provider.sign(
+        operation, fields: fields, for: user, within: LeanCloudLimits.signing, on: environment.clock)
+    } catch {
       throw ChatError(
         .authentication, operation: failing, detail: "the credential provider refused to sign \(operation)")
     }
@@ -121,7 +122,9 @@ extension LeanCloudAdapter: LeanCloudLineDelegate {
       "appId": .string(rest.appID), "ua": "unifiedchat/1", "r": .bool(isReopen),
       "configBitmap": .int(Self.configBitmap), "lastPatchTime": .int(lastPatchTime),
     ]
-    fields["lastUnreadNotifTime"] = lastUnreadNotifTime.map { .int($0) }
+    // Without the time of the last notice the server tells all numbers anew: what another device has read meanwhile
+    // would not be among the changes.
+    if isReopen { unread = LeanCloudUnread() }
     if let token {
       fields["st"] = .string(token)
     } else {
@@ -143,7 +146,11 @@ extension LeanCloudAdapter: LeanCloudLineDelegate {
 /// What the vendor bounds, checked before anything leaves.
 enum LeanCloudLimits {
   static let clientID = 64
+  /// Of the 2014 model; bytes.
+  static let peerID = 50
   static let historyPage = 100
+  /// How long an app's signing server may take.
+  static let signing: Duration = .seconds(30)
   static let presenceQuery = 50
   static let channelPage = 100
 
@@ -158,5 +165,14 @@ enum LeanCloudLimits {
 
   static func check(_ users: [UserID], _ operation: ChatError.Operation) throws(ChatError) {
     for user in users { try check(user, operation) }
+  }
+
+  static func isPeer(_ user: UserID) -> Bool { (1...peerID).contains(user.rawValue.utf8.count) }
+
+  static func checkPeers(_ users: [UserID], _ operation: ChatError.Operation) throws(ChatError) {
+    guard users.allSatisfy(isPeer) else {
+      throw ChatError(
+        .invalidArgument(field: "userID"), operation: operation, detail: "a peer id has 1 to \(peerID) bytes")
+    }
   }
 }

@@ -339,6 +339,8 @@ extension LeanCloudEmulator {
       }
       guard Key(conversation.messages[index].from) == Key(call.peer) else { return fail(4403, to: call) }
       guard isRecall ? allowsRecall : allowsEdit else { return fail(isRecall ? 4407 : 4406, to: call) }
+      // Chosen: no source says what becomes of an edit after a recall.
+      guard isRecall || !conversation.messages[index].isRecalled else { return fail(4404, to: call) }
       let edit = Edit(
         data: patch["binaryMsg"]?.string ?? patch["data"]?.string, isBinary: patch["binaryMsg"] != nil,
         mentions: (patch["mentionPids"] ?? patch["meintonPids"])?.array?.compactMap(\.string) ?? [],

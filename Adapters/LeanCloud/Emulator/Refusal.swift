@@ -35,8 +35,9 @@ extension LeanCloudEmulator {
     case .text(let text): payload = .text(text)
     case .binary(let bytes): payload = .binary(bytes)
     }
-    guard let frame = try? connection.codec.decode(payload), frame.serial != nil else { return nil }
-    var answer = Self.answer(to: frame, failure)
+    guard let frame = try? connection.codec.decode(payload), frame.serial != nil,
+      var answer = Self.answer(to: frame, failure)
+    else { return nil }
     answer["i"] = frame.object["i"]
     answer.peerID = frame.peerID ?? connection.firstPeer
     if connection.codec.subprotocol.isNamed { answer["service"] = 2 }
@@ -47,8 +48,10 @@ extension LeanCloudEmulator {
     }
   }
 
-  /// Shape 1 is what the command's own answer says, 2 an `error` frame.
-  private static func answer(to frame: LeanCloudFrame, _ failure: EmulatorFailure) -> LeanCloudFrame {
+  /// Shape 1 is what the command's own answer says, 2 an `error` frame. nil for what the vendor never refuses: a
+  /// message that comes twice is acknowledged twice.
+  private static func answer(to frame: LeanCloudFrame, _ failure: EmulatorFailure) -> LeanCloudFrame? {
+    if failure.kind == "conflict", failure.code == nil, frame.command != "session" { return nil }
     let code = failure.code ?? code(for: failure.kind, frame)
     var answer: LeanCloudFrame
     switch (frame.command, frame.operation, failure.shape ?? 1) {
@@ -65,7 +68,8 @@ extension LeanCloudEmulator {
     switch kind {
     case "permission": frame.command == "direct" ? 4317 : 4320
     case "notFound": frame.command == "direct" ? 4401 : frame.command == "patch" ? 4404 : 4303
-    case "authentication": frame.command == "session" ? 4102 : 4302
+    // A session token that is no good leads the long way in.
+    case "authentication": frame.command == "session" ? (frame.string("st") == nil ? 4102 : 4112) : 4302
     case "rateLimited": frame.command == "direct" ? 4116 : 4318
     case "conflict": 4111
     case "invalidArgument": 4314

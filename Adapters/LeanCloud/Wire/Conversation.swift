@@ -33,7 +33,9 @@ public enum LeanCloudConversation {
       if let text = member.value.string { channel.metadata[member.key] = text }
     }
     if kind == .direct, let me { channel.peer = members.map { UserID($0) }.first { $0 != me } }
-    if let me, let muted = object["mu"]?.array {
+    if let me {
+      // Absent where nobody has muted.
+      let muted = object["mu"]?.array ?? []
       channel.notificationLevel = muted.contains { $0.string.map { UserID($0) } == me } ? NotificationLevel.none : .all
     }
     let origin = readAttributes(of: object, into: &channel)

@@ -1,0 +1,138 @@
+import ChatEmulation
+import ChatJSON
+import LeanCloudAdapter
+import Testing
+import UnifiedChat
+
+@Suite("Unread numbers of LeanCloud", .timeLimit(.minutes(1)))
+struct LeanCloudUnreadTests {
+  private func number(_ client: Client, _ channel: ChannelID, where fits: (Int) -> Bool = { _ in true }) async -> Int? {
+    await client.next { event in
+      if case .unreadChanged(channel, let count) = event.kind, let number = count.number, fits(number) { number } else { nil }
+    }
+  }
+
+  @Test("where nothing is unread the number is nought; each message of another raises it, own and passing ones do not")
+  func counting() async throws {
+    let bench = try Bench()
+    let (alice, bob) = (try await bench.connect("alice"), try await bench.connect("bob"))
+    let channel = try await alice.adapter.createChannel(.direct(with: "bob"))
+    #expect(try await bob.adapter.channel(channel.id).unread == .exact(0))
+    for count in 1...3 {
+      _ = try await alice.adapter.send(alice.text("\(count)", to: channel.id, id: "c-\(count)"))
+      #expect(await number(bob, channel.id) == count)
+    }
+    var passing = alice.text("passing", to: channel.id, id: "c-t")
+    passing.draft.isTransient = true
+    _ = try await alice.adapter.send(passing)
+    _ = try await bob.adapter.send(bob.text("mine", to: channel.id, id: "b-1"))
+    #expect(try await bob.adapter.channel(channel.id).unread == .exact(3))
+    #expect(try await bob.adapter.channels(ChannelQuery(unreadOnly: true), page: nil).items.map(\.id) == [channel.id])
+    try await bob.adapter.markRead(channel.id, upTo: nil)
+    #expect(await number(bob, channel.id) == 0)
+    #expect(try await bob.adapter.channel(channel.id).unread == .exact(0))
+  }
+
+  @Test("a mark in the middle leaves what comes behind it, whether that came before the login or after it", arguments: [true, false])
+  func middle(comesBefore: Bool) async throws {
+    let bench = try Bench()
+    let alice = try await bench.connect("alice")
+    let channel = try await alice.adapter.createChannel(.direct(with: "bob"))
+    var bob: Client?
+    if !comesBefore { bob = try await bench.connect("bob") }
+    var sent: [Message] = []
+    for number in 0..<13 {
+      await bench.host.advance(by: .milliseconds(1))
+      sent.append(try await alice.adapter.send(alice.text("\(number)", to: channel.id, id: "c-\(number)")))
+    }
+    let reader = if let bob { bob } else { try await bench.connect("bob") }
+    #expect(await number(reader, channel.id) { $0 == 13 } == 13)
+    try await reader.adapter.markRead(channel.id, upTo: sent[9].position)
+    #expect(await number(reader, channel.id) == 3)
+    // A lower mark gives nothing back.
+    try await reader.adapter.markRead(channel.id, upTo: sent[4].position)
+    #expect(try await reader.adapter.channel(channel.id).unread == .exact(3))
+    try await reader.adapter.markRead(channel.id, upTo: sent[12].position)
+    #expect(try await reader.adapter.channel(channel.id).unread == .exact(0))
+    #expect(await number(reader, channel.id) { $0 == 0 } == 0)
+  }
+
+  @Test("what another device reads is read here too, also when it did so while this one was away")
+  func otherDevice() async throws {
+    let bench = try Bench()
+    let (alice, phone) = (try await bench.connect("alice"), try await bench.connect("bob", device: "phone"))
+    let desk = try await bench.connect("bob", device: "desk")
+    let channel = try await alice.adapter.createChannel(.direct(with: "bob"))
+    for away in [false, true] {
+      _ = try await alice.adapter.send(alice.text("new", to: channel.id, id: "c-\(away)"))
+      for device in [phone, desk] { #expect(await number(device, channel.id) { $0 == 1 } == 1) }
+      if away { await desk.adapter.suspend() }
+      try await phone.adapter.markRead(channel.id, upTo: nil)
+      #expect(await number(phone, channel.id) == 0)
+      if away {
+        await desk.adapter.resume()
+        _ = await desk.next { if case .missedEvents = $0.kind { true } else { nil } }
+      } else {
+        #expect(await number(desk, channel.id) == 0)
+      }
+      #expect(try await desk.adapter.channel(channel.id).unread == .exact(0))
+    }
+  }
+
+  @Test("an unread message that is taken back is unread no more")
+  func recalled() async throws {
+    let bench = try Bench()
+    let (alice, bob) = (try await bench.connect("alice"), try await bench.connect("bob"))
+    let channel = try await alice.adapter.createChannel(.direct(with: "bob"))
+    var sent: [Message] = []
+    for number in 0..<3 {
+      await bench.host.advance(by: .milliseconds(1))
+      sent.append(try await alice.adapter.send(alice.text("\(number)", to: channel.id, id: "c-\(number)")))
+    }
+    #expect(await number(bob, channel.id) { $0 == 3 } == 3)
+    try await bob.adapter.markRead(channel.id, upTo: sent[0].position)
+    #expect(await number(bob, channel.id) == 2)
+    _ = try await alice.adapter.recall(sent[0])
+    _ = try await alice.adapter.recall(sent[1])
+    #expect(await number(bob, channel.id) == 1)
+    #expect(try await bob.adapter.channel(channel.id).unread == .exact(1))
+  }
+
+  @Test("a mention is a flag until it was read, told before the login or after it", arguments: [true, false])
+  func mentions(comesBefore: Bool) async throws {
+    let bench = try Bench()
+    let alice = try await bench.connect("alice")
+    let channel = try await alice.adapter.createChannel(ChannelDraft(members: ["bob", "carol"]))
+    var bob: Client?
+    if !comesBefore { bob = try await bench.connect("bob") }
+    var outgoing = alice.text("look, bob", to: channel.id)
+    outgoing.draft.mentions = Mentions(users: ["bob"])
+    _ = try await alice.adapter.send(outgoing)
+    _ = try await alice.adapter.send(alice.text("plain", to: channel.id, id: "c-2"))
+    let reader = if let bob { bob } else { try await bench.connect("bob") }
+    #expect(await number(reader, channel.id) { $0 == 2 } == 2)
+    #expect(try await reader.adapter.channel(channel.id).unreadMentions == .exact(1))
+    let carol = try await bench.connect("carol")
+    #expect(await number(carol, channel.id) { $0 == 2 } == 2)
+    #expect(try await carol.adapter.channel(channel.id).unreadMentions == .exact(0))
+    try await reader.adapter.markRead(channel.id, upTo: nil)
+    #expect(try await reader.adapter.channel(channel.id).unreadMentions == .exact(0))
+  }
+
+  @Test("whoever made a channel owns it, and a level that was lowered can be raised again")
+  func ownerAndLevel() async throws {
+    let bench = try Bench()
+    let alice = try await bench.connect("alice")
+    let channel = try await alice.adapter.createChannel(ChannelDraft(members: ["bob"]))
+    let members = try await alice.adapter.members(of: channel.id, limit: 10, page: nil).items
+    #expect(members.map(\.role) == [.owner, .member])
+    for level in [NotificationLevel.none, .all] {
+      try await alice.adapter.setNotificationLevel(level, of: channel.id)
+      #expect(try await alice.adapter.channel(channel.id).notificationLevel == level)
+    }
+    let sent = try await alice.adapter.send(alice.text("gone", to: channel.id))
+    _ = try await alice.adapter.recall(sent)
+    let error = await #expect(throws: ChatError.self) { try await alice.adapter.edit(sent, to: .text("back")) }
+    #expect(error?.kind == .notFound)
+  }
+}
