@@ -43,7 +43,10 @@ private struct ChatPair {
   let heard: ChatEventStream
 
   init(vendor: String) async throws {
-    harness = try await EmulatorHarness(vendor: vendor, model: nil, target: .loopback, seed: 1, limits: .off)
+    // As `unifiedchat emulate` and an app run it. The suite's journal would decode each frame a second time, and its
+    // clock makes a task for each limit of time.
+    harness = try await EmulatorHarness(
+      vendor: vendor, model: nil, target: .loopback, seed: 1, limits: .off, clock: SystemClock(), journal: .off)
     let users = [try await harness.makeUser("alice"), try await harness.makeUser("bob")]
     alice = try await harness.makeAdapter(device: "a")
     bob = try await harness.makeAdapter(device: "b")

@@ -30,8 +30,12 @@ public struct EmulatorHarness: ConformanceHarness {
   ///   - vendor: a name of the registry; `model` one of its models, nil for the usual one.
   ///   - target: `inproc` without sockets, or `loopback`; both on a virtual clock.
   ///   - limits: the vendor's own, but for measuring.
+  ///   - clock: of the service and, unless a device has its own, of the clients; nil stands still until a case lets
+  ///     time pass, also over sockets, so that a busy machine makes nothing late.
+  ///   - journal: frames are looked at and kept, to be printed; off for measuring.
   public init(
-    vendor: String, model: String?, target: ConformanceTarget, seed: UInt64, limits: EmulatorOptions.Limits = .real
+    vendor: String, model: String?, target: ConformanceTarget, seed: UInt64, limits: EmulatorOptions.Limits = .real,
+    clock: (any ChatClock)? = nil, journal: JournalSettings = JournalSettings(limit: 5000, keepsBytes: true)
   ) async throws {
     guard let factory = AllAdapters.emulator(for: vendor) else {
       throw ChatError(
@@ -41,10 +45,8 @@ public struct EmulatorHarness: ConformanceHarness {
     self.seed = seed
     let options = EmulatorOptions(
       seed: seed, limits: limits, applicationID: Self.applicationID, adminSecret: Self.adminSecret, baseURL: "http://\(vendor).test")
-    // Also over sockets: time then passes only when the case says so, and a busy machine makes nothing late.
-    let time = ManualClock()
-    host = try EmulatorHost(
-      factory, options: options, clock: .shared(time), journal: JournalSettings(limit: 5000, keepsBytes: true))
+    let time = clock ?? ManualClock()
+    host = try EmulatorHost(factory, options: options, clock: .shared(time), journal: journal)
     self.time = time
     let facts = AllAdapters.facts(of: vendor, model: model)
     control = EmulatorFaults(host: host, isOnSockets: target == .loopback, settings: facts.settings)
