@@ -3,7 +3,14 @@ import UnifiedChat
 
 extension MessageContent {
   /// `{"kind": …, …}`; documents of vendors and apps stand as text, because their bytes are part of their meaning.
+  ///
+  /// What is written can always be read again, whatever a vendor let through: a place that is none is written as
+  /// unknown, a size below zero not at all.
   public func json() -> JSONValue {
+    if case .location(let location) = self, !location.latitude.isFinite || !location.longitude.isFinite {
+      let raw = #"{"latitude":"\#(location.latitude)","longitude":"\#(location.longitude)"}"#
+      return MessageContent.unknown(kind: kindName, raw: JSONText(unchecked: raw)).json()
+    }
     var object = JSONObject()
     object["kind"] = .string(kindName)
     switch self {
@@ -84,22 +91,24 @@ extension Attachment {
     object["size"] = size.map { .int($0) }
     object["mimeType"] = mimeType.map { .string($0) }
     object["sha256"] = sha256.map { .string($0) }
-    object["width"] = width.map { .int(Int64($0)) }
-    object["height"] = height.map { .int(Int64($0)) }
+    object["width"] = Self.size(width)
+    object["height"] = Self.size(height)
     object["duration"] = durationMilliseconds.map { .int($0) }
     if !thumbnails.isEmpty {
       object["thumbnails"] = .array(
         thumbnails.map { thumbnail in
           var object = JSONObject()
           object["url"] = .string(thumbnail.url)
-          object["width"] = thumbnail.width.map { .int(Int64($0)) }
-          object["height"] = thumbnail.height.map { .int(Int64($0)) }
+          object["width"] = Self.size(thumbnail.width)
+          object["height"] = Self.size(thumbnail.height)
           return .object(object)
         })
     }
     object["metadata"] = metadata.map { .string($0.text) }
     return .object(object)
   }
+
+  private static func size(_ pixels: Int?) -> JSONValue? { pixels.flatMap { $0 < 0 ? nil : .int(Int64($0)) } }
 }
 
 extension RecordReader {

@@ -5,6 +5,11 @@ import UnifiedChat
 public enum MessageField: String, Sendable, Hashable, CaseIterable {
   case sender, senderName, createdAt, content, mentions, replyTo, threadParent, customType, customData, reactions
   case editedAt
+
+  /// What the sender of a message says of it; of all else the vendor knows better.
+  static let ofSender: Set<MessageField> = [
+    .content, .mentions, .replyTo, .threadParent, .customType, .customData, .editedAt,
+  ]
 }
 
 extension Message {
@@ -61,9 +66,9 @@ extension Message {
       reactions: try reader.reactions(), editedAt: try reader.optionalTime("editedAt"))
   }
 
-  /// Puts the fields of a record's object over this message; members that name no field are left alone.
-  mutating func overlay(_ reader: RecordReader) throws(RecordError) {
-    for field in MessageField.allCases where reader.object[field.rawValue] != nil {
+  /// Puts `fields` of a record's object over this message; other members are left alone.
+  mutating func overlay(_ reader: RecordReader, _ fields: Set<MessageField>) throws(RecordError) {
+    for field in MessageField.allCases where fields.contains(field) && reader.object[field.rawValue] != nil {
       switch field {
       case .sender: sender = try reader.optionalString("sender").map { UserID($0) }
       case .senderName: senderName = try reader.optionalString("senderName")

@@ -63,8 +63,28 @@ public struct Provenance: Sendable, Hashable {
       kept: json["kept"]?.object ?? JSONObject())
   }
 
-  /// Puts the kept fields over what the vendor itself says of `message`.
-  public func apply(to message: inout Message) throws(RecordError) {
-    try message.overlay(RecordReader(.object(kept), path: "/unifiedchat/kept"))
+  /// Puts the kept fields over what the vendor itself says of `message`, as far as `trust` goes.
+  public func apply(to message: inout Message, _ trust: EnvelopeTrust) throws(RecordError) {
+    let reader = try RecordReader(.object(kept), path: "/unifiedchat/kept")
+    switch trust {
+    case .importer: try message.overlay(reader, Set(MessageField.allCases))
+    case .sender:
+      let native = message.content
+      try message.overlay(reader, MessageField.ofSender)
+      switch message.content {
+      // Those are the service's to say.
+      case .system, .recalled: message.content = native
+      default: break
+      }
+    }
   }
+}
+
+/// Whose word an envelope is. It stands in a field that whoever writes the message may fill, with any client.
+public enum EnvelopeTrust: Sendable {
+  /// Of the message's sender: believed in what a sender may say. Clients read so, or anybody could write in the name
+  /// of another.
+  case sender
+  /// Of a tool with the app's secret: believed in everything. For reading a history back that an import has written.
+  case importer
 }

@@ -28,11 +28,12 @@ extension JSONValue {
     }
   }
 
+  /// The nearest double; nil for a number beyond its range.
   public var double: Double? {
     switch self {
     case .int(let value): Double(value)
     case .uint(let value): Double(value)
-    case .number(let value): value.double
+    case .number(let value): value.double.isFinite ? value.double : nil
     default: nil
     }
   }

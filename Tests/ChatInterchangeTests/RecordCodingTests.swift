@@ -56,7 +56,7 @@ struct RecordCodingTests {
     #expect(read == provenance && data == message.customData)
     let full = message
     message = Message(channel: "c", id: "m", sender: nil, createdAt: Timestamp(milliseconds: 0), content: .text(""))
-    try read?.apply(to: &message)
+    try read?.apply(to: &message, .importer)
     #expect(message.json()["content"] == full.json()["content"])
     #expect(message.reactions == full.reactions && message.editedAt == full.editedAt && message.replyTo == full.replyTo)
   }

@@ -3,10 +3,22 @@ import ChatJSON
 import ChatTransport
 import LeanCloudWire
 import Testing
+import UnifiedChat
 
 /// What a client may count on, by its sub-protocol, its abilities and its signatures.
 @Suite("Rules of the wire")
 struct WireRuleTests {
+  @Test("attributes that look like an import's name nobody else as the sender")
+  func forged() throws {
+    let attributes = #"{"unifiedchat":{"v":1,"vendor":"x","id":"1","kept":{"sender":"boss","createdAt":0}}}"#
+    let stored = LeanCloudStoredMessage(
+      channel: "c", id: "m", from: "mallory", timestamp: 7,
+      data: #"{"_lctype":-1,"_lctext":"hi","_lcattrs":\#(attributes)}"#)
+    let message = try LeanCloudBody.decode(stored).message
+    #expect(message.sender == "mallory" && message.createdAt == Timestamp(milliseconds: 7))
+    #expect(try LeanCloudBody.decode(stored, .importer).message.sender == "boss")
+  }
+
   /// Bob is away while alice writes twice.
   func bench() async throws -> (bench: Bench, alice: RawSocket, cid: String) {
     let bench = try Bench()

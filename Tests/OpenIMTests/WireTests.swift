@@ -125,6 +125,18 @@ struct OpenIMBodyTests {
     #expect(try body.decode(try #require(Base64.decode(base64))) == json)
   }
 
+  @Test("custom data that looks like an import's names nobody else as the sender")
+  func forged() throws {
+    var data = OpenIMMessageData()
+    (data.sendID, data.serverMsgID, data.seq, data.contentType) = ("mallory", "m1", 1, 101)
+    data.content = Array(#"{"content":"hi"}"#.utf8)
+    data.ex = #"{"unifiedchat":{"v":1,"vendor":"x","id":"1","kept":{"sender":"boss","createdAt":0}}}"#
+    data.sendTime = 7
+    let message = try #require(data.message(in: "si_alice_mallory"))
+    #expect(message.sender == "mallory" && message.createdAt == Timestamp(milliseconds: 7))
+    #expect(data.message(in: "si_alice_mallory", .importer)?.sender == "boss")
+  }
+
   @Test("a pushed message of a real server is read to its fields and written to its bytes")
   func push() throws {
     let base64 =

@@ -254,8 +254,9 @@ struct SendbirdAdapterTests {
   func reconnect() async throws {
     let lab = try Lab()
     let (ana, bob) = (try await lab.connected("ana"), try await lab.connected("bob"))
-    let channel = try await ana.createChannel(.direct(with: "bob"))
     let events = bob.events()
+    let channel = try await ana.createChannel(.direct(with: "bob"))
+    _ = await events.first { if case .channelJoined(let joined) = $0.kind { joined } else { nil } }
     try await EmulatorControl(lab.host).act(.end(.abrupt), on: "bob")
     let kinds = await events.collect(until: .connectionChanged(.connected))
     #expect(

@@ -41,9 +41,10 @@ struct SendbirdSessionTests {
   func suspendAndResume() async throws {
     let lab = try Lab()
     let (ana, bob) = (try await lab.connected("ana"), try await lab.connected("bob"))
-    let channel = try await ana.createChannel(.direct(with: "bob"))
     let lobby = try await bob.createChannel(ChannelDraft(kind: .open, name: "lobby"))
     let events = bob.events()
+    let channel = try await ana.createChannel(.direct(with: "bob"))
+    _ = await events.first { if case .channelJoined(let joined) = $0.kind { joined } else { nil } }
     await bob.suspend()
     #expect(await bob.state == .suspended)
     await #expect { try await bob.say("x", in: channel.id, id: "c0") } throws: {

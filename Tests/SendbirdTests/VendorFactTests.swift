@@ -9,6 +9,22 @@ import UnifiedChat
 
 @Suite("Facts of Sendbird that hurt others")
 struct SendbirdFactTests {
+  @Test("data that looks like an import's names nobody else as the sender")
+  func forged() async throws {
+    let lab = try Lab()
+    let (ana, mallory) = (try await lab.connected("ana"), try await lab.connected("bob"))
+    let events = ana.events()
+    let channel = try await mallory.createChannel(.direct(with: "ana"))
+    var draft = MessageDraft(.text("hi"))
+    draft.customData = JSONText(
+      unchecked: #"{"unifiedchat":{"v":1,"vendor":"x","id":"1","kept":{"sender":"boss","createdAt":0}}}"#)
+    let sent = try await mallory.send(
+      OutgoingMessage(channel: channel.id, localID: "l", clientMessageID: "c", draft: draft))
+    let heard = await events.first { if case .messageReceived(let message) = $0.kind { message } else { nil } }
+    #expect(heard?.sender == "bob" && heard?.createdAt == sent.createdAt)
+    #expect(try await ana.history(of: channel.id, .newest(1)).messages.first?.sender == "bob")
+  }
+
   @Test("every code that the vendor names has a row, and an unknown one is a server's error that keeps it")
   func codes() throws {
     let ranges: [ClosedRange<Int64>] = [

@@ -42,7 +42,7 @@ enum LeanCloudRows {
           raw: raw))
     }
     do {
-      let decoded = try LeanCloudBody.decode(stored)
+      let decoded = try LeanCloudBody.decode(stored, .importer)
       return .success(MessageRecord(message: decoded.message, origin: decoded.origin, raw: raw))
     } catch {
       return .failure(

@@ -230,7 +230,7 @@ extension LeanCloudEmulator {
     records.append(Record.channel(ChannelRecord(channel: channel, origin: described.origin)).json())
     for member in conversation.members.list { records.append(memberRecord(member, conversation)) }
     for stored in conversation.messages {
-      guard let decoded = try? LeanCloudBody.decode(stored.wireForm(in: conversation.id)) else { continue }
+      guard let decoded = try? LeanCloudBody.decode(stored.wireForm(in: conversation.id), .importer) else { continue }
       records.append(Record.message(MessageRecord(message: decoded.message, origin: decoded.origin)).json())
     }
   }

@@ -226,9 +226,12 @@ public struct LeanCloudStoredMessage: Sendable, Hashable {
 extension LeanCloudBody {
   /// The unified message, and where it came from if it was imported by us.
   ///
-  /// - Throws: when our own envelope in it is damaged.
-  public static func decode(_ stored: LeanCloudStoredMessage) throws(RecordError) -> (message: Message, origin: Origin?)
-  {
+  /// What our envelope in it keeps is put back, as far as `trust` goes.
+  ///
+  /// - Throws: when that envelope is damaged.
+  public static func decode(
+    _ stored: LeanCloudStoredMessage, _ trust: EnvelopeTrust = .sender
+  ) throws(RecordError) -> (message: Message, origin: Origin?) {
     let id = MessageID(stored.id)
     let time = Timestamp(milliseconds: stored.timestamp)
     var message = Message(
@@ -240,7 +243,7 @@ extension LeanCloudBody {
         kind: "binary", raw: JSONText(unchecked: JSONValue.string(stored.data).text()))
     } else if let object = (try? JSONValue(parsing: stored.data))?.object {
       // One after the other: a tuple would take the message as it was before.
-      let origin = try read(object, of: stored, into: &message)
+      let origin = try read(object, of: stored, trust, into: &message)
       return (message, origin)
     } else if (try? JSONValue(parsing: stored.data))?.array != nil {
       message.content = .custom(JSONText(unchecked: stored.data))
@@ -250,7 +253,7 @@ extension LeanCloudBody {
   }
 
   private static func read(
-    _ object: JSONObject, of stored: LeanCloudStoredMessage, into message: inout Message
+    _ object: JSONObject, of stored: LeanCloudStoredMessage, _ trust: EnvelopeTrust, into message: inout Message
   ) throws(RecordError) -> Origin? {
     let patched = stored.patchTimestamp.map { Timestamp(milliseconds: $0) }
     guard let type = object["_lctype"]?.int else {
@@ -266,7 +269,7 @@ extension LeanCloudBody {
     let kept = envelope["kept"]?.object ?? JSONObject()
     let origin = Provenance(envelope)?.origin
     try Provenance(origin: origin ?? Origin(vendor: LeanCloudErrors.vendor, id: stored.id), kept: kept)
-      .apply(to: &message)
+      .apply(to: &message, trust)
     return origin
   }
 

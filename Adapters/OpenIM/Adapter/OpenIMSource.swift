@@ -270,7 +270,7 @@ public actor OpenIMSource: ChatSource {
           UnreadableRecord(
             kind: "message", id: data.serverMsgID, channel: channel,
             reason: "deleted by the member through whom the channel is read"))
-      } else if let message = data.message(in: channel.rawValue) {
+      } else if let message = data.message(in: channel.rawValue, .importer) {
         let origin = data.origin
         result.items.append(
           MessageRecord(

@@ -281,7 +281,7 @@ extension OpenIMEmulator {
     let ids = logs.keys.map(\.text).filter { !OpenIMConversationID.isNotice($0) }
     return ids.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.flatMap { id in
       log(id).messages.compactMap(\.self).compactMap { data -> JSONValue? in
-        guard let message = data.message(in: id) else { return nil }
+        guard let message = data.message(in: id, .importer) else { return nil }
         return Record.message(MessageRecord(message: message, origin: data.origin)).json()
       }
     }

@@ -43,9 +43,9 @@ public struct OpenIMExtra: Sendable, Hashable {
   }
 
   /// Puts what was kept over what the vendor's own fields say.
-  public func apply(to message: inout Message) throws(RecordError) {
+  public func apply(to message: inout Message, _ trust: EnvelopeTrust) throws(RecordError) {
     message.customData = customData
     guard !kept.isEmpty else { return }
-    try Provenance(origin: origin ?? Origin(vendor: "openim", id: "-"), kept: kept).apply(to: &message)
+    try Provenance(origin: origin ?? Origin(vendor: "openim", id: "-"), kept: kept).apply(to: &message, trust)
   }
 }

@@ -5,8 +5,9 @@ import UnifiedChat
 extension OpenIMMessageData {
   /// The unified message; nil for what is never shown: placeholders of the sequence, typing hints.
   ///
-  /// What was kept in `ex` is put back. A kept field that cannot be read leaves the vendor's own form standing.
-  public func message(in conversationID: String) -> Message? {
+  /// What was kept in `ex` is put back, as far as `trust` goes. A kept field that cannot be read leaves the vendor's own
+  /// form standing.
+  public func message(in conversationID: String, _ trust: EnvelopeTrust = .sender) -> Message? {
     guard !isPlaceholder, contentType != OpenIMContentType.typing else { return nil }
     var message = ownMessage(in: conversationID)
     let extra = OpenIMExtra(ex)
@@ -14,10 +15,10 @@ extension OpenIMMessageData {
     if case .recalled = message.content {
       // A tombstone keeps its identity and nothing that was said, unless an import kept the original notice.
       message.customData = nil
-      guard extra.origin != nil else { return message }
+      guard case .importer = trust, extra.origin != nil else { return message }
     }
     var restored = message
-    if (try? extra.apply(to: &restored)) != nil { message = restored }
+    if (try? extra.apply(to: &restored, trust)) != nil { message = restored }
     return message
   }
 

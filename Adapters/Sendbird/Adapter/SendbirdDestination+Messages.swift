@@ -129,7 +129,11 @@ extension SendbirdDestination {
     while let after = position, !wanted.isEmpty {
       let page = try await admin.messages(in: channel, isOpen: place.isOpen, after: after, includingRemoved: false)
       for json in page {
-        guard let found = Self.existing(json), let index = wanted.removeValue(forKey: found.origin) else { continue }
+        guard let found = Self.existing(json), let index = wanted[found.origin],
+          // A member can write an envelope like ours, and not at another time than now.
+          json.number("created_at") == messages[index].message.createdAt.milliseconds
+        else { continue }
+        wanted[found.origin] = nil
         outcomes[index] = asExisting ? .existed(found.id) : .written(found.id)
       }
       let last = page.last.flatMap(SendbirdAdmin.position)

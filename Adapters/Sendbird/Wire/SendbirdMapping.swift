@@ -6,7 +6,7 @@ import UnifiedChat
 public enum SendbirdMapping {
   /// What a client shows. An envelope that cannot be read is shown as the custom data that it is.
   public static func message(_ wire: SendbirdMessage, raw: JSONObject) -> Message {
-    if let record = try? record(wire, raw: raw) { return record.message }
+    if let record = try? record(wire, raw: raw, .sender) { return record.message }
     var message = bare(wire, raw: raw)
     message.customData = JSONText(unchecked: wire.data)
     return message
@@ -14,15 +14,17 @@ public enum SendbirdMapping {
 
   /// What a tool reads: the original's identity comes back as `origin`.
   /// - Throws: `RecordError` when the message holds an envelope of ours that makes no sense.
-  public static func record(_ wire: SendbirdMessage, raw: JSONObject) throws(RecordError) -> MessageRecord {
+  public static func record(
+    _ wire: SendbirdMessage, raw: JSONObject, _ trust: EnvelopeTrust = .importer
+  ) throws(RecordError) -> MessageRecord {
     var message = bare(wire, raw: raw)
     let (provenance, customData) = Provenance.unwrap(wire.data)
     message.customData = customData
     guard let provenance else { return MessageRecord(message: message, raw: text(raw)) }
     let isImport = provenance.origin.vendor != SendbirdErrors.vendor || provenance.origin.channel != nil
     let native = message
-    if isImport { message.senderName = nil }
-    if !wire.isRemoved { try overlay(provenance, on: &message, native: native, wire: wire) }
+    if isImport, case .importer = trust { message.senderName = nil }
+    if !wire.isRemoved { try overlay(provenance, trust, on: &message, native: native, wire: wire) }
     if message.customType?.hasPrefix(SendbirdForm.customTypePrefix) == true, provenance.kept["customType"] == nil {
       message.customType = nil
     }
@@ -31,9 +33,9 @@ public enum SendbirdMapping {
 
   /// Kept fields win over the bare form, except where a change was made at Sendbird later.
   private static func overlay(
-    _ provenance: Provenance, on message: inout Message, native: Message, wire: SendbirdMessage
+    _ provenance: Provenance, _ trust: EnvelopeTrust, on message: inout Message, native: Message, wire: SendbirdMessage
   ) throws(RecordError) {
-    try provenance.apply(to: &message)
+    try provenance.apply(to: &message, trust)
     if provenance.kept["content"] != nil {
       let expected = SendbirdContent.form(of: message)
       if let file = wire.file, var attachment = message.content.attachment {
