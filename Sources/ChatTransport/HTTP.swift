@@ -32,7 +32,7 @@ public struct HTTPRequest: Sendable, Hashable {
   public var url: String
   public var headers: HTTPHeaders
   public var body: [UInt8]
-  /// From the first byte sent to the last byte received.
+  /// From the call to the last byte received: looking up the name, connecting and TLS count too.
   public var timeout: Duration
   /// Bytes of the answer's body, decoded, at most; a longer one is `.tooLarge`.
   public var maxResponseSize: Int

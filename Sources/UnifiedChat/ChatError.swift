@@ -56,7 +56,13 @@ public struct ChatError: Error, Sendable, Hashable {
     }
 
     static func oneLine(_ text: String) -> String {
-      String(text.map { $0.isNewline ? " " : $0 }.prefix(200))
+      // By scalars: one character may be of any length. Control characters would act on a terminal.
+      var line = String.UnicodeScalarView()
+      for scalar in text.unicodeScalars.prefix(200) {
+        let isControl = scalar.properties.generalCategory == .control || scalar.value == 0x2028 || scalar.value == 0x2029
+        line.append(isControl ? " " : scalar)
+      }
+      return String(line)
     }
   }
 
@@ -143,7 +149,7 @@ extension ChatError: CustomStringConvertible {
     }
     if !detail.isEmpty { parts.append(detail) }
     if let vendor {
-      let code = [vendor.code.map { "code \($0)" }, vendor.httpStatus.map { "HTTP \($0)" }].compactMap(\.self)
+      let code = [vendor.code.map { "code \(VendorFault.oneLine($0))" }, vendor.httpStatus.map { "HTTP \($0)" }].compactMap(\.self)
       parts.append("\(vendor.vendor) \(code.joined(separator: ", "))" + (vendor.message.map { " \"\($0)\"" } ?? ""))
     }
     return parts.joined(separator: "; ")

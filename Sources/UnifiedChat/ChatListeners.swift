@@ -54,8 +54,16 @@ extension MessageListener {
 
 /// Runs listeners over one stream of events.
 public final class ListenerRegistry: Sendable {
+  private enum Kind: CaseIterable { case connection, channel, message }
+
+  /// One object may listen in several ways under one name.
+  private struct Key: Hashable {
+    var kind: Kind
+    var identifier: String
+  }
+
   private struct State {
-    var tasks: [String: Task<Void, Never>] = [:]
+    var tasks: [Key: Task<Void, Never>] = [:]
   }
 
   private let hub: EventHub
@@ -66,7 +74,7 @@ public final class ListenerRegistry: Sendable {
   deinit { removeAll() }
 
   public func add(_ listener: some ConnectionListener, identifier: String) {
-    run(identifier) { event in
+    run(Key(kind: .connection, identifier: identifier)) { event in
       switch event.kind {
       case .connectionChanged(let state): await listener.connectionChanged(state)
       case .syncChanged(let state): await listener.syncChanged(state)
@@ -76,7 +84,7 @@ public final class ListenerRegistry: Sendable {
   }
 
   public func add(_ listener: some ChannelListener, identifier: String) {
-    run(identifier) { event in
+    run(Key(kind: .channel, identifier: identifier)) { event in
       switch event.kind {
       case .channelJoined(let channel): await listener.channelJoined(channel)
       case .channelLeft(let channel, let reason): await listener.channelLeft(channel, reason: reason)
@@ -94,7 +102,7 @@ public final class ListenerRegistry: Sendable {
   }
 
   public func add(_ listener: some MessageListener, identifier: String) {
-    run(identifier) { event in
+    run(Key(kind: .message, identifier: identifier)) { event in
       switch event.kind {
       case .messageReceived(let message): await listener.messageReceived(message)
       case .messageSent(let message): await listener.messageSent(message)
@@ -109,7 +117,10 @@ public final class ListenerRegistry: Sendable {
   }
 
   public func remove(identifier: String) {
-    state.withLock { $0.tasks.removeValue(forKey: identifier) }?.cancel()
+    let tasks = state.withLock { state in
+      Kind.allCases.compactMap { state.tasks.removeValue(forKey: Key(kind: $0, identifier: identifier)) }
+    }
+    for task in tasks { task.cancel() }
   }
 
   public func removeAll() {
@@ -121,10 +132,10 @@ public final class ListenerRegistry: Sendable {
     for task in tasks { task.cancel() }
   }
 
-  private func run(_ identifier: String, _ body: @escaping @Sendable (ChatEvent) async -> Void) {
+  private func run(_ key: Key, _ body: @escaping @Sendable (ChatEvent) async -> Void) {
     // The stream is opened before the task starts, so that no event in between is lost.
     let events = hub.events()
     let task = Task { for await event in events { await body(event) } }
-    state.withLock { $0.tasks.updateValue(task, forKey: identifier) }?.cancel()
+    state.withLock { $0.tasks.updateValue(task, forKey: key) }?.cancel()
   }
 }

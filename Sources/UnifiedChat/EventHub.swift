@@ -76,7 +76,8 @@ public final class EventHub: Sendable {
             state.subscribers[id]?.dropped = 0
             return ChatEvent(.overflow(dropped: dropped), source: .local)
           }
-          if state.isFinished { return .some(nil) }
+          // A second reader beside one that waits gets nothing: the first would wait for ever.
+          if state.isFinished || state.subscribers[id]?.waiter != nil { return .some(nil) }
           state.subscribers[id]?.waiter = continuation
           return nil
         }

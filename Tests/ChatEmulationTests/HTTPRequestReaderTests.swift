@@ -54,6 +54,7 @@ struct HTTPRequestReaderTests {
     Case("a length above every integer", "PUT / HTTP/1.1\nContent-Length: 99999999999999999999\n\n", "413"),
     Case("a length that is no number", "PUT / HTTP/1.1\nContent-Length: +1\n\nx", "400"),
     Case("100-continue", "PUT / HTTP/1.1\nExpect: 100-continue\nContent-Length: 1\n\nx", "continue", "PUT / x"),
+    Case("100-continue of HTTP/1.0", "PUT / HTTP/1.0\nExpect: 100-continue\nContent-Length: 1\n\nx", "PUT / x"),
     Case("empty lines before", "\n\nGET / HTTP/1.1\n\n", "GET / "),
     Case("HTTP/1.0", "GET / HTTP/1.0\n\n", "GET / "),
     Case("HTTP/2", "PRI * HTTP/2.0\n\n", "400"),

@@ -34,13 +34,29 @@ struct StorageTests {
     try EmulatorHost(EmulatorFactory(EchoEmulator.self), clock: .virtual(start: 1_000_000))
   }
 
+  /// One life of a store; gone when this returns.
+  private func keep(_ record: JSONValue, in directory: String) async throws -> String {
+    let store = try EmulatorStore(host, directory: directory)
+    #expect(try await store.load() == false)
+    try await host.load(record)
+    try await store.save()
+    return store.file
+  }
+
+  @Test("two emulators do not share one state")
+  func shared() throws {
+    let first = try EmulatorStore(host, directory: scratch.path)
+    let error = #expect(throws: EmulatorStoreError.self) {
+      _ = try EmulatorStore(try Self.makeHost(), directory: scratch.path)
+    }
+    #expect(error?.reason.contains("in use") == true)
+    withExtendedLifetime(first) {}
+  }
+
   @Test("what was saved is there after a new start, and only its owner can read it")
   func saved() async throws {
-    let store = try EmulatorStore(host, directory: scratch.path + "/a/b")
-    #expect(try await store.load() == false)
-    try await host.load(["type": "user", "name": "😀\u{301}"])
-    try await store.save()
-    let attributes = try FileManager.default.attributesOfItem(atPath: store.file)
+    let file = try await keep(["type": "user", "name": "😀\u{301}"], in: scratch.path + "/a/b")
+    let attributes = try FileManager.default.attributesOfItem(atPath: file)
     #expect(attributes[.posixPermissions] as? Int == 0o600)
     let other = try Self.makeHost()
     #expect(try await EmulatorStore(other, directory: scratch.path + "/a/b").load())
@@ -90,16 +106,14 @@ struct StorageTests {
       },
     ])
   func damaged(_ damage: Damage) async throws {
-    let store = try EmulatorStore(host, directory: scratch.path)
-    try await host.load(["type": "user"])
-    try await store.save()
-    let url = URL(fileURLWithPath: store.file)
+    let file = try await keep(["type": "user"], in: scratch.path)
+    let url = URL(fileURLWithPath: file)
     let bytes = damage.change(Array(try Data(contentsOf: url)))
     try Data(bytes).write(to: url)
     let fresh = try Self.makeHost()
     let second = try EmulatorStore(fresh, directory: scratch.path)
     let error = await #expect(throws: EmulatorStoreError.self) { try await second.load() }
-    #expect(error?.file == store.file)
+    #expect(error?.file == file)
     #expect(error?.reason.contains(damage.reason) == true)
     try await fresh.load(["type": "channel"])
     await #expect(throws: EmulatorStoreError.self) { try await second.save() }

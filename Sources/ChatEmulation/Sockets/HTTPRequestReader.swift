@@ -151,7 +151,7 @@ package struct HTTPRequestReader {
       if length == 0 { return nil }
       body.reserveCapacity(min(length, 1 << 20))
     }
-    return head.lists("100-continue", in: "expect") ? .event(.expectsContinue) : nil
+    return head.minorVersion >= 1 && head.lists("100-continue", in: "expect") ? .event(.expectsContinue) : nil
   }
 
   /// One line without its CRLF.
@@ -196,7 +196,8 @@ package struct HTTPRequestReader {
     guard let first = lines.first else { return nil }
     let words = first.split(separator: 32, omittingEmptySubsequences: false)
     guard words.count == 3, !words[0].isEmpty, words[0].allSatisfy(isToken) else { return nil }
-    let target = String(decoding: words[1], as: UTF8.self)
+    // Repaired, it would be another target.
+    guard let target = String(validating: words[1], as: UTF8.self) else { return nil }
     guard target.hasPrefix("/") || target.contains("://") || target == "*" else { return nil }
     let minor: Int
     switch String(decoding: words[2], as: UTF8.self) {

@@ -136,7 +136,8 @@ final class SocketWriter: Sendable {
   func mayParse() -> Bool {
     state.withLock { state in
       if state.isBusy { state.parsesWhenFree = true }
-      return !state.isBusy
+      // What comes behind the last request of a connection is not carried out.
+      return !state.isBusy && state.end == .none
     }
   }
 

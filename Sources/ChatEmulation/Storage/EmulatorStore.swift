@@ -20,6 +20,8 @@ public struct EmulatorStoreError: Error, Sendable, Hashable, CustomStringConvert
 public final class EmulatorStore: Sendable {
   public let file: String
   private let host: EmulatorHost
+  /// Held as long as the store lives: two programs on one state would each undo what the other saved.
+  private let lock: Int32
   /// What the file holds, as the host counts changes.
   private let saved = Mutex(Saved())
 
@@ -28,7 +30,7 @@ public final class EmulatorStore: Sendable {
     var isRefused = false
   }
 
-  /// - Throws: when the directory can't be made.
+  /// - Throws: when the directory can't be made, or another program has this state in use.
   public init(_ host: EmulatorHost, directory: String) throws(EmulatorStoreError) {
     self.host = host
     file = URL(fileURLWithPath: directory).appendingPathComponent("\(host.vendor).state").path
@@ -38,7 +40,17 @@ public final class EmulatorStore: Sendable {
     } catch {
       throw EmulatorStoreError(file: directory, reason: "can't be made: \(error.localizedDescription)")
     }
+    lock = open(file + ".lock", O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard lock >= 0 else {
+      throw EmulatorStoreError(file: directory, reason: "can't be written to; check its rights")
+    }
+    guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+      close(lock)
+      throw EmulatorStoreError(file: file, reason: "is in use by another emulator; stop it, or choose another folder")
+    }
   }
+
+  deinit { close(lock) }
 
   /// Brings the saved state into the host; false when there is none yet.
   /// - Throws: when the file is cut off, changed, of another vendor or of a newer format. It stays as it is, and `save`

@@ -76,7 +76,10 @@
       ]
       if progress != nil { steps.append(ccurl_set_progress(handle, reportProgress, context)) }
       if endpoint.isLoopback { steps.append(ccurl_set_string(handle, CURLOPT_PROXY, "")) }
-      if let file = settings.certificateAuthorities { steps.append(ccurl_set_string(handle, CURLOPT_CAINFO, file)) }
+      if let file = settings.certificateAuthorities {
+        // A directory that libcurl was built with would be believed beside the file.
+        steps += [ccurl_set_string(handle, CURLOPT_CAINFO, file), ccurl_set_string(handle, CURLOPT_CAPATH, nil)]
+      }
       if !request.headers.contains("Accept-Encoding") {
         steps.append(ccurl_set_string(handle, CURLOPT_ACCEPT_ENCODING, "gzip, deflate"))
       }
@@ -133,7 +136,7 @@
       }
       // On bytes: a mark that combines with the colon would hide it from a search by characters.
       let text = line.trimmed
-      if text.starts(with: "HTTP/".utf8) {
+      if line.starts(with: "HTTP/".utf8) {
         // An interim answer came before; only the last one counts.
         headers = HTTPHeaders()
         headHasEnded = false

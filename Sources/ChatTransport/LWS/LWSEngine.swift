@@ -88,6 +88,8 @@
     private static let closingSeconds: Int32 = 5
 
     private func open(_ link: LWSLink) {
+      // Cancelled before it was posted.
+      guard link.isOpening else { return }
       lastToken += 1
       link.wire.token = lastToken
       links[lastToken] = link
