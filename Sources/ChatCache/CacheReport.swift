@@ -55,11 +55,16 @@ extension LocalCache {
 }
 
 extension CacheSession {
-  /// Messages that are to be sent; failed ones not counted.
+  /// Messages that are to be sent; failed ones not counted, which only the user can send again.
   public func unsentCount() throws(ChatError) -> Int {
-    let count = try database.first("SELECT count(*) FROM outbox WHERE state IN ('queued', 'flying')") {
-      row throws(ChatError) in row.int(0)
-    }
+    try outboxCount("WHERE state IN ('queued', 'flying')")
+  }
+
+  /// Messages that only this file has, the failed ones too.
+  public func unconfirmedCount() throws(ChatError) -> Int { try outboxCount("") }
+
+  private func outboxCount(_ condition: String) throws(ChatError) -> Int {
+    let count = try database.first("SELECT count(*) FROM outbox \(condition)") { row throws(ChatError) in row.int(0) }
     return Int(clamping: count ?? 0)
   }
 

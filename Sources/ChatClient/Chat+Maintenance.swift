@@ -22,6 +22,11 @@ extension Chat {
     try opened(.cache).read { session throws(ChatError) in try session.unsentCount() }
   }
 
+  /// Messages that only this device has: those to be sent, and those that failed and can be sent again.
+  public func unconfirmedCount() throws(ChatError) -> Int {
+    try opened(.cache).read { session throws(ChatError) in try session.unconfirmedCount() }
+  }
+
   /// Whether this device has a cache of `user`. Nothing is opened or made.
   public func hasCache(of user: UserID) -> Bool {
     LocalCache.exists(CacheIdentity(vendor: vendor, app: options.app, user: user), at: options.cacheLocation)

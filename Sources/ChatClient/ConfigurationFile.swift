@@ -37,14 +37,18 @@ public enum ConfigurationFile {
 
   /// Reads the file at `path`. Relative paths in it are taken from its folder.
   public static func read(path: String, registry: AdapterRegistry) -> Reading {
-    guard let data = FileManager.default.contents(atPath: path) else {
-      let exists = FileManager.default.fileExists(atPath: path)
+    var isFolder: ObjCBool = false
+    let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+    guard !isFolder.boolValue, let data = FileManager.default.contents(atPath: path) else {
       let problem = ConfigurationProblem(
-        at: path, exists ? "the file cannot be read" : "there is no such file",
-        mend: exists ? "make it readable for this user" : "make one, or name another with --config")
+        at: path, isFolder.boolValue ? "is a folder" : exists ? "the file cannot be read" : "there is no such file",
+        mend: exists && !isFolder.boolValue
+          ? "make it readable for this user" : "make one, or name another with --config")
       return Reading(configuration: nil, problems: [problem])
     }
-    return read(Array(data), registry: registry, folder: (path as NSString).deletingLastPathComponent)
+    // Not by NSString, which traps on Linux for a name of one character.
+    let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ""
+    return read(Array(data), registry: registry, folder: folder)
   }
 
   /// - Parameter folder: where relative paths start; "" is the working directory.

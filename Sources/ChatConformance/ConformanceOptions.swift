@@ -44,7 +44,7 @@ public struct ConformanceOptions: Sendable {
     self.transcriptLines = transcriptLines
   }
 
-  func includes(_ candidate: ConformanceCase) -> Bool {
+  public func includes(_ candidate: ConformanceCase) -> Bool {
     (groups.isEmpty || groups.contains(candidate.group)) && (cases.isEmpty || cases.contains(candidate.id))
   }
 

@@ -48,22 +48,29 @@ enum Program {
     do {
       let invocation = try CommandTree.root.parse(words)
       if invocation.wantsHelp {
-        print(invocation.command.help(path: invocation.path))
-        exit(ExitCode.success.rawValue)
+        Standard.line(invocation.command.help(path: invocation.path))
+        end(.success)
       }
       if invocation.has("version") {
-        print("unifiedchat \(version)")
-        exit(ExitCode.success.rawValue)
+        Standard.line("unifiedchat \(version)")
+        end(.success)
       }
       guard let run = invocation.command.run else {
-        print(invocation.command.help(path: invocation.path))
-        exit(ExitCode.usage.rawValue)
+        Standard.line(invocation.command.help(path: invocation.path))
+        end(.usage)
       }
-      exit(try await run(invocation).rawValue)
+      end(try await run(invocation))
     } catch {
       let failure = Failure(reporting: error)
-      FileHandle.standardError.write(Data("unifiedchat: \(failure.description)\n".utf8))
+      Standard.error("unifiedchat: \(failure.description)")
       exit(failure.code.rawValue)
     }
+  }
+
+  /// A result that nobody got is no success.
+  private static func end(_ code: ExitCode) -> Never {
+    guard let failure = Standard.failure else { exit(code.rawValue) }
+    Standard.error("unifiedchat: standard output: \(failure); the result is not whole, direct it elsewhere")
+    exit(ExitCode.storage.rawValue)
   }
 }

@@ -8,23 +8,33 @@ import UnifiedChat
 /// What is no record (who made the archive, and what could not be read) stands in `<file>.manifest.json` beside the
 /// lines, so that everything that takes records takes the lines as they are.
 public enum ArchiveLines {
-  /// Writes users, channels with their members, then each channel's files and messages. Replaces what is there.
+  /// What an export wrote.
+  public struct Exported: Sendable, Hashable {
+    public var records = 0
+    /// Digests of attachments that the archive names and whose bytes are not beside it.
+    public var missingFiles: [String] = []
+  }
+
+  /// Writes users, channels with their members, then each channel's files and messages. Replaces what is there, but for
+  /// an archive or a ledger.
   /// - Parameter inlinesFiles: whether the bytes of attachments come along, as base64 in `file` records.
   @discardableResult
   public static func export(
     _ archive: Archive, to path: String, inlinesFiles: Bool = true
-  ) async throws(ChatError) -> Int {
+  ) async throws(ChatError) -> Exported {
     try PrivateFile.requireReplaceable(path, operation: .archive)
+    try PrivateFile.refuseDatabase(path, operation: .archive)
+    var missing: [String] = []
     let output = LineWriter(try FileWriter(path + ".part", operation: .archive))
     try await exportUsers(archive, output)
     try await exportChannels(archive, output)
-    if inlinesFiles { try await exportFiles(archive, output) }
+    if inlinesFiles { missing = try await exportFiles(archive, output) }
     try await exportMessages(archive, output)
     try PrivateFile.replace(
-      path + ".manifest.json", with: try await manifest(of: archive).bytes() + [UInt8(ascii: "\n")],
+      path + ".manifest.json", with: try await manifest(of: archive, missing: missing).bytes() + [UInt8(ascii: "\n")],
       operation: .archive)
     try output.finish(movingTo: path)
-    return output.count
+    return Exported(records: output.count, missingFiles: missing)
   }
 
   private static func exportUsers(_ archive: Archive, _ output: LineWriter) async throws(ChatError) {
@@ -50,17 +60,23 @@ public enum ArchiveLines {
     }
   }
 
-  private static func exportFiles(_ archive: Archive, _ output: LineWriter) async throws(ChatError) {
+  private static func exportFiles(
+    _ archive: Archive, _ output: LineWriter
+  ) async throws(ChatError) -> [String] {
     var after = ""
+    var missing: [String] = []
     while true {
       let page = try await archive.storedFiles(after: after, limit: 100)
       for file in page {
-        guard let bytes = try archive.files.bytes(of: file.stored.sha256) else { continue }
+        guard let bytes = try archive.files.bytes(of: file.stored.sha256) else {
+          missing.append(file.stored.sha256)
+          continue
+        }
         let record = FileRecord(
           sha256: file.stored.sha256, name: file.name, mimeType: file.mimeType, bytes: bytes)
         try output.write(Record.file(record).json().canonicalBytes())
       }
-      guard let last = page.last else { return }
+      guard let last = page.last else { return missing }
       after = last.stored.sha256
     }
   }
@@ -89,7 +105,9 @@ public enum ArchiveLines {
     }
   }
 
-  private static func manifest(of archive: Archive) async throws(ChatError) -> JSONValue {
+  private static func manifest(
+    of archive: Archive, missing: [String]
+  ) async throws(ChatError) -> JSONValue {
     let identity = try await archive.identity()
     var object = JSONObject()
     object["id"] = .string(identity.id)
@@ -99,7 +117,8 @@ public enum ArchiveLines {
     object["createdAt"] = .int(identity.createdAt.milliseconds)
     object["completedAt"] = identity.completedAt.map { .int($0.milliseconds) }
     object["digest"] = try await archive.digest().map { .string($0) }
-    object["unreadable"] = .array(try await archive.unreadable(limit: .max).map { $0.json() })
+    let lost = missing.map { UnreadableRecord(kind: "file", id: $0, reason: "its bytes are not beside the archive") }
+    object["unreadable"] = .array((try await archive.unreadable(limit: .max) + lost).map { $0.json() })
     return .object(object)
   }
 }

@@ -121,6 +121,7 @@ final class AuditLog: Sendable {
   init(appendingTo path: String, clock: any ChatClock) throws(ChatError) {
     self.path = path
     self.clock = clock
+    try PrivateFile.refuseDatabase(path, operation: .writeDestination)
     let descriptor = open(path, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw PrivateFile.failure(errno, path, .writeDestination) }
     state = Mutex(State(descriptor: descriptor))

@@ -49,6 +49,14 @@ enum PrivateFile {
     throw ChatError(.storage(.denied), operation: operation, detail: "\(path): is no regular file; name another path")
   }
 
+  /// An archive and a ledger hold what is nowhere else: no other output takes their place.
+  static func refuseDatabase(_ path: String, operation: ChatError.Operation) throws(ChatError) {
+    guard let size = size(path), size >= 16, try prefix(path, count: 16, operation: operation) == Array("SQLite format 3\0".utf8)
+    else { return }
+    throw ChatError(
+      .storage(.denied), operation: operation, detail: "\(path): is an archive or a ledger and stays; name another file")
+  }
+
   /// Writes `bytes` beside `path` and puts the file in its place, so that a reader sees the old or the new one.
   static func replace(_ path: String, with bytes: [UInt8], operation: ChatError.Operation) throws(ChatError) {
     try requireReplaceable(path, operation: operation)

@@ -55,6 +55,8 @@ extension Command {
       invocation.values[name] = [""]
       return
     }
+    // What looks like the next option was not meant as a value; `--name=--value` can still say it.
+    if parts.count == 1, rest.first?.hasPrefix("--") == true { rest = [] }
     guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
       throw Failure(.usage, "--\(name) needs a value: --\(name) \(option.value ?? "")")
     }

@@ -29,7 +29,7 @@ enum ArchiveReading {
     try await forEachChannel(archive) { channel in
       let name = (try? channel.stored.channel().channel.name) ?? ""
       table.rows.append([
-        channel.id.rawValue, channel.kind, MessageText.safe(name), channel.messages.map(String.init) ?? "",
+        MessageText.safe(channel.id.rawValue), channel.kind, MessageText.safe(name), channel.messages.map(String.init) ?? "",
         channel.firstAt?.description ?? "", channel.lastAt?.description ?? "",
       ])
     }
@@ -116,7 +116,8 @@ enum ArchiveReading {
     if let data = user.user.customData { Standard.line("custom data: \(MessageText.safe(data.text))") }
     try await forEachChannel(archive) { channel in
       guard let member = try await archive.membership(of: id, in: channel.ordinal) else { return }
-      Standard.line("\(channel.id)  \(member.member.role)  \(MessageText.safe(try channel.stored.channel().channel.name ?? ""))")
+      let place = MessageText.safe("\(channel.id)  \(member.member.role)")
+      Standard.line("\(place)  \(MessageText.safe(try channel.stored.channel().channel.name ?? ""))")
     }
     return .success
   }
@@ -145,7 +146,7 @@ enum ArchiveReading {
     let hits = try await archive.search(query, limit: try invocation.integer("limit", in: 1...1_000_000) ?? 50)
     for hit in hits {
       Standard.line(
-        invocation.json ? hit.message.json().text() : "\(hit.channel)  \(MessageText.line(hit.message))")
+        invocation.json ? hit.message.json().text() : "\(MessageText.safe("\(hit.channel)"))  \(MessageText.line(hit.message))")
     }
     return hits.isEmpty ? .different : .success
   }

@@ -12,10 +12,15 @@ enum ArchiveWriting {
     ], operands: ["archive"], examples: ["unifiedchat archive export rescue.uchat --to rescue.jsonl"]
   ) { invocation in
     let archive = try Archive.open(at: invocation.operands[0])
-    let count = try await ArchiveLines.export(
-      archive, to: invocation.value("to") ?? "", inlinesFiles: !invocation.has("no-files"))
-    Standard.line("\(count) records written to \(invocation.value("to") ?? "")")
-    return .success
+    let target = invocation.value("to") ?? ""
+    try Files.requireWritable(target)
+    let exported = try await ArchiveLines.export(archive, to: target, inlinesFiles: !invocation.has("no-files"))
+    Standard.line("\(exported.records) records written to \(target)")
+    guard !exported.missingFiles.isEmpty else { return .success }
+    Standard.error(
+      "unifiedchat: \(exported.missingFiles.count) attachments are not there, the first is \(exported.missingFiles[0]); "
+        + "put \(invocation.operands[0]).files beside the archive, or say --no-files")
+    return .different
   }
 
   static let importing = Command(

@@ -84,7 +84,7 @@ enum CacheCommands {
     var table = Table(head: ["channel", "name", "messages", "unsent", "holes", "whole"])
     for part in report.channels {
       table.rows.append([
-        part.id.rawValue, MessageText.safe(part.name ?? ""), "\(part.messages)", "\(part.unsent)", "\(part.gaps)",
+        MessageText.safe(part.id.rawValue), MessageText.safe(part.name ?? ""), "\(part.messages)", "\(part.unsent)", "\(part.gaps)",
         part.isWhole ? "yes" : "no",
       ])
     }
@@ -124,13 +124,13 @@ enum CacheCommands {
     say(invocation, "file", isGood ? "ok" : (wasDamaged ? "was damaged and is set aside" : report.integrity))
     for part in chosen(report, invocation) {
       if !isOnline {
-        if part.gaps > 0 { say(invocation, part.id.rawValue, "\(part.gaps) holes, to be filled when read") }
+        if part.gaps > 0 { say(invocation, MessageText.safe(part.id.rawValue), "\(part.gaps) holes, to be filled when read") }
         continue
       }
       let difference = try await chat.compareWithServer(part.id)
       isGood = isGood && difference.isEqual
       say(
-        invocation, part.id.rawValue,
+        invocation, MessageText.safe(part.id.rawValue),
         "\(difference.onServer) on the server, \(difference.missing.count) missing, \(difference.surplus.count) surplus, "
           + "\(difference.notFetched) not fetched yet")
     }
@@ -148,7 +148,7 @@ enum CacheCommands {
       for part in chosen(report, invocation) {
         let count = try await chat.repair(part.id)
         mended += count
-        say(invocation, part.id.rawValue, count == 0 ? "nothing to mend" : "\(count) messages mended")
+        say(invocation, MessageText.safe(part.id.rawValue), count == 0 ? "nothing to mend" : "\(count) messages mended")
       }
     }
     await chat.disconnect()
@@ -157,7 +157,7 @@ enum CacheCommands {
 
   private static func clear(_ invocation: Invocation) async throws -> ExitCode {
     let (chat, user) = try await open(invocation)
-    let unsent = try await chat.unsentCount()
+    let unsent = try await chat.unconfirmedCount()
     guard unsent == 0 || invocation.has("yes") else {
       throw Failure(.usage, "\(unsent) messages of \(user) are not sent yet and would be lost; say --yes")
     }

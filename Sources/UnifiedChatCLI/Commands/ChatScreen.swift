@@ -118,7 +118,7 @@ final class ChatScreen: Sendable {
     status.withLock { status in write("\r\u{1B}[K" + text + "\n" + (status.isEmpty ? "" : dim(status))) }
   }
 
-  private func write(_ text: String) { FileHandle.standardOutput.write(Data(text.utf8)) }
+  private func write(_ text: String) { Standard.write(text, to: .output) }
   private func dim(_ text: String) -> String { isTerminal ? "\u{1B}[2m\(text)\u{1B}[0m" : text }
   private func bold(_ text: String) -> String { isTerminal ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
 

@@ -131,6 +131,9 @@ enum ConformanceCommand {
 
   private static func chosen(_ invocation: Invocation) throws -> [(name: String, vendor: String, model: String?)] {
     guard let names = invocation.value("adapter") else { return adapters }
+    guard names.contains(where: { $0 != "," }) else {
+      throw Failure(.usage, "--adapter names none; there are \(adapters.map(\.name).joined(separator: ", "))")
+    }
     return try names.split(separator: ",").map { name in
       guard let adapter = adapters.first(where: { $0.name == name }) else {
         let near = Nearest.name(to: String(name), among: adapters.map(\.name)).map { "; did you mean \($0)?" } ?? ""
@@ -143,6 +146,9 @@ enum ConformanceCommand {
   // MARK: What
 
   private static func options(_ invocation: Invocation) throws -> ConformanceOptions {
+    for name in ["json", "junit", "html"] {
+      if let file = invocation.value(name) { try Files.requireWritable(file) }
+    }
     var options = ConformanceOptions()
     options.groups = Set(invocation.all("group"))
     options.cases = Set(invocation.all("case"))
@@ -160,6 +166,9 @@ enum ConformanceCommand {
     }
     for group in options.groups where !ConformanceSuite.groups.contains(group) {
       throw Failure(.usage, "no group is called \(group); there are \(ConformanceSuite.groups.joined(separator: ", "))")
+    }
+    guard ConformanceSuite.cases.contains(where: { options.includes($0) }) else {
+      throw Failure(.usage, "no case is in all of the groups, cases and levels that are named; --list shows them")
     }
     return options
   }
@@ -193,15 +202,6 @@ enum ConformanceCommand {
     if let file = invocation.value("html") {
       let page = HTMLReport.make(reports, title: "Conformance \(ConformanceSuite.version), seed \(seed)")
       try Files.write(Array(page.utf8), to: file)
-    }
-  }
-}
-
-/// Files that appear only when they are whole.
-enum Files {
-  static func write(_ bytes: [UInt8], to path: String) throws {
-    do { try Data(bytes).write(to: URL(fileURLWithPath: path), options: .atomic) } catch {
-      throw Failure(.storage, "\(path): cannot be written: \(error.localizedDescription)")
     }
   }
 }

@@ -21,9 +21,12 @@ enum SeedCommand {
   private static func run(_ invocation: Invocation) async throws -> ExitCode {
     let target = invocation.value("to") ?? "-"
     let summary = try write(from: invocation.value("from"), to: target)
-    if invocation.json {
+    if Files.isStandardOutput(target) {
+      // The records stand there; a summary among them would be one line too many.
+      if invocation.json { Standard.error(json(summary).text()) }
+    } else if invocation.json {
       Standard.line(json(summary).text())
-    } else if target != "-" {
+    } else {
       Standard.line(
         "\(target): \(summary.users) users, \(summary.channels) channels, \(summary.members) members, "
           + "\(summary.messages) messages (\(summary.replies) replies), \(summary.files) files")
@@ -36,14 +39,15 @@ enum SeedCommand {
 
   /// Converts to a file, which appears only when it is whole. A pipe or a device is written as it is.
   static func write(from source: String?, to target: String) throws -> SeedSummary {
-    let isStream = target == "-" || isStream(target)
-    let part = target == "-" ? "/dev/stdout" : isStream ? target : target + ".part"
+    try Files.requireWritable(target)
+    let isStream = Files.isStandardOutput(target) || Files.isStream(target)
+    let part = isStream ? target : target + ".part"
     if !isStream {
       guard FileManager.default.createFile(atPath: part, contents: nil, attributes: [.posixPermissions: 0o600]) else {
         throw Failure(.storage, "\(part): cannot be written; name a folder that exists and is yours")
       }
     }
-    guard let handle = FileHandle(forWritingAtPath: part) else {
+    guard let handle = Files.isStandardOutput(target) ? .standardOutput : FileHandle(forWritingAtPath: part) else {
       throw Failure(.storage, "\(part): cannot be opened for writing")
     }
     var buffer = Data()
@@ -72,15 +76,11 @@ enum SeedCommand {
       throw Failure(.storage, "\(part): \(error.localizedDescription)")
     }
     if isStream { return summary }
-    guard rename(part, target) == 0 else { throw Failure(.storage, "\(target): cannot be replaced") }
+    guard rename(part, target) == 0 else {
+      unlink(part)
+      throw Failure(.storage, "\(target): cannot be replaced")
+    }
     return summary
-  }
-
-  private static func isStream(_ path: String) -> Bool {
-    var information = stat()
-    guard stat(path, &information) == 0 else { return false }
-    let type = information.st_mode & S_IFMT
-    return type != S_IFREG && type != S_IFDIR
   }
 
   private static func json(_ summary: SeedSummary) -> JSONValue {

@@ -10,7 +10,6 @@ struct Settings {
 
   let configuration: ChatConfiguration
   let registry: AdapterRegistry
-  let folder: String
 
   static func registry() -> AdapterRegistry { AllAdapters.registry() }
 
@@ -18,7 +17,6 @@ struct Settings {
   init(_ invocation: Invocation) throws {
     let path = invocation.value("config") ?? "unifiedchat.json"
     registry = AllAdapters.registry()
-    folder = (path as NSString).deletingLastPathComponent
     let reading = ConfigurationFile.read(path: path, registry: registry)
     for warning in reading.warnings { Standard.error("\(path): \(warning)") }
     guard let configuration = reading.configuration, reading.errors.isEmpty else {

@@ -22,6 +22,8 @@ enum VerifyCommand {
       + "0 only when all are equal.", run: run)
 
   private static func run(_ invocation: Invocation) async throws -> ExitCode {
+    if let file = invocation.value("combined") { try Files.requireWritable(file) }
+    for file in invocation.all("report") { try Files.requireWritable(file) }
     let settings = try Settings(invocation)
     let target = try settings.profile(named: invocation.value("against"))
     var options = MigrationOptions()
@@ -44,12 +46,15 @@ enum VerifyCommand {
 
   /// `sign path`, as copying tools print it; what is known of a difference follows after a tab.
   private static func signs(_ result: VerifyResult) -> [String] {
-    var lines = result.userExamples.map { "\($0.sign.rawValue) users/\($0.id)\t\($0.what)" }
+    var lines = result.userExamples.map {
+      "\($0.sign.rawValue) users/\(MessageText.safe($0.id))\t\(MessageText.safe($0.what))"
+    }
     for channel in result.channels {
-      lines.append("\(channel.sign.rawValue) \(channel.channel)" + (channel.failure.map { "\t\($0)" } ?? ""))
+      let name = MessageText.safe("\(channel.channel)")
+      lines.append("\(channel.sign.rawValue) \(name)" + (channel.failure.map { "\t\($0)" } ?? ""))
       for finding in channel.examples {
-        let place = finding.kind == "channel" ? "" : "/\(finding.kind)/\(finding.id)"
-        lines.append("\(finding.sign.rawValue) \(channel.channel)\(place)\t\(finding.what)")
+        let place = finding.kind == "channel" ? "" : "/\(finding.kind)/\(MessageText.safe(finding.id))"
+        lines.append("\(finding.sign.rawValue) \(name)\(place)\t\(MessageText.safe(finding.what))")
       }
     }
     return lines

@@ -23,13 +23,19 @@ enum MessageText {
     }
   }
 
+  /// Marks and overrides of direction, which make a text look like another.
+  private static func turnsText(_ scalar: UInt32) -> Bool {
+    (0x202A...0x202E).contains(scalar) || (0x2066...0x2069).contains(scalar) || (0x200E...0x200F).contains(scalar)
+      || scalar == 0x061C
+  }
+
   /// Without control characters: a message must not move a terminal's cursor or change its title.
   static func safe(_ text: String) -> String {
     String(
       String.UnicodeScalarView(
         text.unicodeScalars.map { scalar in
           scalar.properties.generalCategory == .control || scalar.properties.generalCategory == .format
-            && (0x202A...0x202E).contains(scalar.value) ? " " : scalar
+            && Self.turnsText(scalar.value) ? " " : scalar
         }))
   }
 }

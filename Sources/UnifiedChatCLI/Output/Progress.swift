@@ -74,7 +74,7 @@ final class ProgressLine: Sendable {
     state.width = 0
   }
 
-  private func emit(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+  private func emit(_ text: String) { Standard.write(text, to: .error) }
 
   /// Twenty places, and nothing where the end is not known.
   static func bar(_ done: Int, _ total: Int?) -> String {

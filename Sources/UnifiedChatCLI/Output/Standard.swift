@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 #if canImport(Glibc)
   import Glibc
@@ -6,24 +7,46 @@ import Foundation
   import Darwin
 #endif
 
-/// Lines to the standard streams, unbuffered: another program may wait for one.
+/// Text to the standard streams, unbuffered: another program may wait for it.
 enum Standard {
-  static func line(_ text: String) { write(text + "\n", to: 1) }
-  static func error(_ text: String) { write(text + "\n", to: 2) }
+  enum Stream: Int32 { case output = 1, error = 2 }
 
-  private static func write(_ text: String, to descriptor: Int32) {
-    var rest = Array(text.utf8)[...]
+  static func line(_ text: String) { write(text + "\n", to: .output) }
+  static func error(_ text: String) { write(text + "\n", to: .error) }
+  static func write(_ text: String, to stream: Stream) { write(Array(text.utf8), to: stream) }
+
+  /// Why a result could not be written; nil while all went out, or nobody wants it any more.
+  static var failure: String? {
+    outputError.withLock { $0 }.map { String(cString: strerror($0)) }
+  }
+
+  private static let outputError = Mutex<Int32?>(nil)
+
+  static func write(_ bytes: [UInt8], to stream: Stream) {
+    var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { bytes in
         #if canImport(Glibc)
-          Glibc.write(descriptor, bytes.baseAddress, bytes.count)
+          Glibc.write(stream.rawValue, bytes.baseAddress, bytes.count)
         #else
-          Darwin.write(descriptor, bytes.baseAddress, bytes.count)
+          Darwin.write(stream.rawValue, bytes.baseAddress, bytes.count)
         #endif
       }
+      if count > 0 {
+        rest = rest.dropFirst(count)
+        continue
+      }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN:
+        var place = pollfd(fd: stream.rawValue, events: Int16(POLLOUT), revents: 0)
+        _ = poll(&place, 1, -1)
       // A closed pipe: nobody reads what would be said.
-      guard count > 0 else { return }
-      rest = rest.dropFirst(count)
+      case EPIPE: return
+      case let code:
+        if stream == .output { outputError.withLock { $0 = $0 ?? code } }
+        return
+      }
     }
   }
 }
