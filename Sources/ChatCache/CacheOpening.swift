@@ -8,9 +8,10 @@ enum CacheOpening {
   static func open(
     _ file: CacheFile, identity: CacheIdentity
   ) throws(ChatError) -> (database: Database, recovery: CacheRecovery?) {
-    if let version = file.headerVersion() { try CacheMigrations.refuseNewer(version, path: file.path) }
-    try file.create()
     do throws(ChatError) {
+      // Before anything is written. A header of which nothing can be believed goes the way of all damage.
+      if let version = file.headerVersion() { try CacheMigrations.refuseNewer(version, path: file.path) }
+      try file.create()
       let database = try fresh(path: file.path, identity: identity)
       try check(database, size: file.size)
       try database.run("INSERT OR REPLACE INTO meta VALUES ('closed', 'no')")
@@ -73,24 +74,5 @@ enum CacheOpening {
       for row in saved { try session.restore(row) }
     }
     return (database, CacheRecovery(quarantined: aside.path, savedMessages: saved.count))
-  }
-}
-
-/// Reads what can be read of the outbox of a damaged file.
-enum OutboxRescue {
-  static func rows(of file: CacheFile) -> [OutboxRow] {
-    guard let database = try? Database(path: file.path, mode: .readOnly) else { return [] }
-    // Lets SQLite read a file that is shorter than its header says. Nothing is written.
-    try? database.execute("PRAGMA writable_schema = ON")
-    var rows: [Int64: OutboxRow] = [:]
-    // From both ends: a damaged page in the middle hides only itself.
-    for direction in ["ASC", "DESC"] {
-      // Whatever was read before the damage counts; the damage itself is known already.
-      try? database.query("SELECT \(OutboxRow.columns) FROM outbox ORDER BY turn \(direction)") {
-        row throws(ChatError) in
-        if let entry = try? OutboxRow(row) { rows[entry.turn] = entry }
-      }
-    }
-    return rows.values.sorted { $0.turn < $1.turn }
   }
 }

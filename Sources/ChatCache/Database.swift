@@ -19,6 +19,8 @@ final class Database: @unchecked Sendable {
   private let handle: OpaquePointer
   private var statements: [String: OpaquePointer] = [:]
   private var isInTransaction = false
+  /// What SQLite is made to answer in place of beginning or ending a transaction; nil: it is asked. For tests.
+  var injected: ((_ sql: String) -> Int32?)?
 
   /// How long another process may hold the lock before a call of ours gives up, in milliseconds.
   static let patience: Int32 = 10_000
@@ -60,6 +62,16 @@ final class Database: @unchecked Sendable {
       PRAGMA trusted_schema = OFF;
       """)
     csqlite_set_defensive(handle, 1)
+  }
+
+  /// Brings everything from the log into the file and cuts the log to nothing.
+  /// - Returns: false when another connection was in the middle of reading or writing; it is not waited for long.
+  @discardableResult
+  func emptyLog() throws(ChatError) -> Bool {
+    sqlite3_busy_timeout(handle, 200)
+    defer { sqlite3_busy_timeout(handle, Self.patience) }
+    let busy = try first("PRAGMA wal_checkpoint(TRUNCATE)") { row throws(ChatError) in row.flag(0) }
+    return busy == false
   }
 
   /// Runs statements that give no rows, separated by semicolons.
@@ -123,10 +135,34 @@ final class Database: @unchecked Sendable {
     }
   }
 
+  /// Sees the file as it is at the first statement, whatever other connections write meanwhile. The first statement
+  /// can find the file locked for a moment, when another process opens or closes it: then all of `body` runs again.
+  func reading<Value>(_ body: () throws(ChatError) -> Value) throws(ChatError) -> Value {
+    if isInTransaction { return try body() }
+    var attempts = 1
+    while true {
+      do throws(ChatError) { return try readOnce(body) } catch {
+        guard error.kind == .storage(.busy), attempts < Self.busyTries else { throw error }
+        attempts += 1
+      }
+    }
+  }
+
+  private func readOnce<Value>(_ body: () throws(ChatError) -> Value) throws(ChatError) -> Value {
+    try patiently("BEGIN")
+    isInTransaction = true
+    defer {
+      isInTransaction = false
+      // Nothing was written; this gives the snapshot back.
+      sqlite3_exec(handle, "ROLLBACK", nil, nil, nil)
+    }
+    return try body()
+  }
+
   /// "Busy" is waited for, so that no caller ever sees it short of a minute.
   private func patiently(_ sql: String) throws(ChatError) {
     for attempt in 1... {
-      let code = sqlite3_exec(handle, sql, nil, nil, nil)
+      let code = injected?(sql) ?? sqlite3_exec(handle, sql, nil, nil, nil)
       if code == SQLITE_OK { return }
       let isBusy = code & 0xFF == SQLITE_BUSY || code & 0xFF == SQLITE_LOCKED
       guard isBusy, attempt < Self.busyTries else { throw failure(code) }

@@ -50,7 +50,8 @@ public final class LocalCache: Sendable {
     _ body: (CacheSession) throws(ChatError) -> Value
   ) throws(ChatError) -> Value {
     try database.withLock { (database) throws(ChatError) -> Value in
-      try body(CacheSession(database: try Self.opened(database), user: identity.user))
+      let database = try Self.opened(database)
+      return try database.reading { () throws(ChatError) in try body(CacheSession(database: database, user: identity.user)) }
     }
   }
 
@@ -111,14 +112,16 @@ public struct CacheSession {
 }
 
 extension LocalCache {
-  /// Makes sure that nothing of erased messages is left on the disk: neither in free pages nor in the log nor in the
-  /// search index, which keeps the terms of removed messages until its parts are joined. Takes time with the size of
-  /// the index.
-  public func purge() throws(ChatError) {
+  /// Makes sure that nothing of erased messages is left on the disk: neither in free pages nor in the log nor, unless
+  /// the index is left out, in the search index, which keeps the terms of removed messages until its parts are joined;
+  /// that takes time with the size of the index.
+  /// - Returns: false when somebody reads the file just now, so that the log still has the old pages.
+  @discardableResult
+  public func purge(index: Bool = true) throws(ChatError) -> Bool {
     try database.withLock { (database) throws(ChatError) in
       let database = try Self.opened(database)
-      try database.run("INSERT INTO search (search) VALUES ('optimize')")
-      try database.query("PRAGMA wal_checkpoint(TRUNCATE)") { _ throws(ChatError) in }
+      if index { try database.run("INSERT INTO search (search) VALUES ('optimize')") }
+      return try database.emptyLog()
     }
   }
 
@@ -139,17 +142,26 @@ extension LocalCache {
   /// was quiet longest before the others. What was removed becomes a gap that the server fills when somebody reads
   /// there. Messages that are not sent, and channels themselves, stay.
   public func trim(to limit: Int64) throws(ChatError) {
+    var rounds = 0
     while size > limit {
       let removed = try write { session throws(ChatError) in try session.evictOldest() }
+      rounds += 1
       try database.withLock { (database) throws(ChatError) in
         let database = try Self.opened(database)
+        // The index gives the room of removed messages back when its parts are joined: that takes its time.
+        if removed == 0 || rounds % 4 == 0 { try database.run("INSERT INTO search (search) VALUES ('optimize')") }
         // A file of version 1 gives no pages back by pieces until it was written anew once.
         let isIncremental = try database.first("PRAGMA auto_vacuum") { row throws(ChatError) in row.int(0) } == 2
         try database.query(isIncremental ? "PRAGMA incremental_vacuum" : "VACUUM") { _ throws(ChatError) in }
-        try database.query("PRAGMA wal_checkpoint(TRUNCATE)") { _ throws(ChatError) in }
+        try database.emptyLog()
       }
       if removed == 0 { return }
     }
+  }
+
+  /// Lets SQLite answer what `answer` says to the beginnings and ends of transactions; for tests.
+  func inject(_ answer: (@Sendable (_ sql: String) -> Int32?)?) {
+    database.withLock { $0?.injected = answer }
   }
 
   /// Limits the file, as a full disk would; for tests.
