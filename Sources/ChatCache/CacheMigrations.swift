@@ -3,7 +3,7 @@ import UnifiedChat
 /// Brings a file of any older version to the present one, in one transaction: killed anywhere, the file is the old one
 /// or the new one.
 enum CacheMigrations {
-  static let current: Int64 = 2
+  static let current: Int64 = 3
 
   static func version(of database: Database) throws(ChatError) -> Int64 {
     try database.first("PRAGMA user_version") { row throws(ChatError) in row.int(0) } ?? 0
@@ -18,12 +18,17 @@ enum CacheMigrations {
       guard version < current else { return }
       if version == 0 { try database.execute(CacheSchema.sql) }
       if version == 1 { try orderRowsByTime(database) }
+      if version == 1 || version == 2 { try indexAnew(database) }
       try database.execute("PRAGMA user_version = \(current)")
     }
   }
 
   static func refuseNewer(_ version: Int64, path: String) throws(ChatError) {
-    guard version > current else { return }
+    guard version > current || version < 0 else { return }
+    // SQLite's field has a sign, and no program uses it.
+    guard (0...Int64(Int32.max)).contains(version) else {
+      throw StorageFault(reason: .corrupt, cause: "\(version) is no version of a schema").error(path: path)
+    }
     throw StorageFault(
       reason: .newerVersion, cause: "its schema is version \(version), this program knows up to \(current)"
     ).error(path: path)
@@ -31,7 +36,7 @@ enum CacheMigrations {
 
   // MARK: Steps; one is never changed once released
 
-  /// 1 to 2: rows in the order of time, and a search index with tags and beginnings.
+  /// 1 to 2: rows in the order of time, and a search index with tags and beginnings. Filled by the last step.
   private static func orderRowsByTime(_ database: Database) throws(ChatError) {
     try database.execute(
       """
@@ -47,6 +52,11 @@ enum CacheMigrations {
         terms, tags, content = '', tokenize = 'ascii', columnsize = 0, prefix = '1 3 4 5 6'
       );
       """)
+  }
+
+  /// 2 to 3: beginnings of two letters, and shorter tags.
+  private static func indexAnew(_ database: Database) throws(ChatError) {
+    try database.execute("INSERT INTO search (search) VALUES ('delete-all')")
     try CacheSession(database: database, user: "").indexAll()
   }
 }

@@ -2,7 +2,7 @@
 /// found when the program lies elsewhere.
 enum CacheSchema {
   static let sql = #"""
-    -- The cache of one user of one app at one vendor, version 2 (PRAGMA user_version).
+    -- The cache of one user of one app at one vendor, version 3 (PRAGMA user_version).
     --
     -- Ids are compared by bytes (BINARY). A position is three columns: major, minor, tail (see MessagePosition).
     -- A payload is the JSON record of the item (records.schema.json); columns beside it are what is queried or local.
@@ -143,8 +143,8 @@ enum CacheSchema {
     ) STRICT, WITHOUT ROWID;
 
     -- Terms are made by SearchTerms: words, and pairs of characters where a script has no spaces. Tags are channel, sender
-    -- and kind, so that a filter costs no more than a word. Beginnings of these lengths are kept as lists of their own: two
-    -- is left out, because every pair of characters would stand there a second time.
+    -- and kind, so that a filter costs no more than a word, and the first two characters of each word. Beginnings of these
+    -- lengths are kept as lists of their own; two is left out, because every pair would stand there a second time.
     CREATE VIRTUAL TABLE search USING fts5 (
       terms, tags, content = '', tokenize = 'ascii', columnsize = 0, prefix = '1 3 4 5 6'
     );

@@ -84,10 +84,15 @@ extension CacheSession {
   ) throws(ChatError) -> [MessageRow] {
     var mark = mark
     var found: [MessageRow] = []
+    let terms = words.compactMap { SearchTerms.query($0) }
+    let exact = Self.match(query, terms.map(\.exact))
+    let quick = terms.contains { $0.quick != nil } ? Self.match(query, terms.map { $0.quick ?? $0.exact }) : nil
     // Most of what the index finds is a hit: the first look is for no more than is wanted.
-    var batch = min(max(limit, 16), 500)
+    let isTight = terms.allSatisfy { $0.quick == nil || $0.isQuickTight }
+    var batch = min(max(isTight ? limit : limit.multipliedSaturated(by: 4), 16), 500)
+    var match = quick ?? exact
     while true {
-      let candidates = try candidates(query, words, beyond: mark, limit: batch)
+      let candidates = try candidates(match, query, beyond: mark, limit: batch)
       for candidate in candidates {
         // The index finds neighbours of terms; only the text itself tells whether the word stands there.
         if matches(candidate.message, query, words) {
@@ -98,6 +103,8 @@ extension CacheSession {
       guard candidates.count == batch, let last = candidates.last else { return found }
       mark = last.row
       batch = 500
+      // The word is rare among those that begin like it: reading all of it is little.
+      if !isTight { match = exact }
     }
   }
 
@@ -108,12 +115,11 @@ extension CacheSession {
     if let from = query.from, message.createdAt < from { return false }
     if let until = query.until, message.createdAt >= until { return false }
     guard let text = message.content.searchableText.map(SearchTerms.folded) else { return false }
-    // By bytes: `String` would not find half of a composed character.
-    return words.allSatisfy { text.utf8.contains($0.utf8) }
+    return words.allSatisfy { SearchTerms.stands($0, in: text) }
   }
 
   private func candidates(
-    _ query: CacheSearch, _ words: [String], beyond mark: Int64?, limit: Int
+    _ match: String?, _ query: CacheSearch, beyond mark: Int64?, limit: Int
   ) throws(ChatError) -> [MessageRow] {
     var (low, high) = (Int64.min, Int64.max)
     if let from = query.from { low = MessageRow.rows(at: from).lowerBound }
@@ -122,7 +128,7 @@ extension CacheSession {
     if let mark { if isForward { low = max(low, mark &+ 1) } else { high = min(high, mark &- 1) } }
     let order = isForward ? "" : " DESC"
     let bounds: [SQLValue] = [.int(low), .int(high), .int(Int64(clamping: limit))]
-    guard let match = Self.match(query, words) else {
+    guard let match else {
       // Nothing of it is in the index, a lone "%" for example: the texts themselves are read.
       return try database.all(
         """
@@ -141,10 +147,9 @@ extension CacheSession {
   }
 
   /// The query of the index; nil when no word has anything that is indexed.
-  private static func match(_ query: CacheSearch, _ words: [String]) -> String? {
-    let terms = words.compactMap { SearchTerms.query($0) }
+  private static func match(_ query: CacheSearch, _ terms: [String]) -> String? {
     guard !terms.isEmpty else { return nil }
-    var parts = terms.map { "terms : \($0)" }
+    var parts = terms
     if let channel = query.channel { parts.append("tags : \"\(SearchTag.channel(channel))\"") }
     if let sender = query.sender { parts.append("tags : \"\(SearchTag.sender(sender))\"") }
     if let kinds = query.kinds, !kinds.isEmpty {
@@ -175,8 +180,10 @@ extension CacheSession {
 
   private static func entry(of message: Message) -> (terms: String, tags: String)? {
     guard let text = message.content.searchableText, !text.isEmpty else { return nil }
-    let terms = SearchTerms.index(text)
-    return terms.isEmpty ? nil : (terms, SearchTag.all(of: message))
+    let entry = SearchTerms.entry(text)
+    guard !entry.terms.isEmpty else { return nil }
+    // Sorted: the same entry is made again to take it out.
+    return (entry.terms, (SearchTag.all(of: message) + entry.heads.sorted()).joined(separator: " "))
   }
 }
 
@@ -200,4 +207,11 @@ private struct SearchMark {
   }
 
   var token: PageToken { PageToken("\(row)/\(skipped)") }
+}
+
+extension Int {
+  fileprivate func multipliedSaturated(by other: Int) -> Int {
+    let (product, overflow) = multipliedReportingOverflow(by: other)
+    return overflow ? .max : product
+  }
 }

@@ -1,22 +1,27 @@
 import UnifiedChat
 
 /// What a message is filtered by, as words of the index.
+///
+/// Two characters of the planes for private use, which no text of terms has: the index keeps beginnings of words, and a
+/// tag of two characters has only one.
 enum SearchTag {
-  static func channel(_ id: ChannelID) -> String { "c" + hash(id.rawValue) }
-  static func sender(_ id: UserID) -> String { "u" + hash(id.rawValue) }
-  static func kind(_ name: String) -> String { "k" + hash(name) }
+  static func channel(_ id: ChannelID) -> String { hash("c", id.rawValue) }
+  static func sender(_ id: UserID) -> String { hash("u", id.rawValue) }
+  static func kind(_ name: String) -> String { hash("k", name) }
 
-  static func all(of message: Message) -> String {
-    var tags = [channel(message.channel), kind(message.content.kindName)]
-    if let sender = message.sender { tags.append(self.sender(sender)) }
-    return tags.joined(separator: " ")
+  static func all(of message: Message) -> [String] {
+    [channel(message.channel), kind(message.content.kindName)] + (message.sender.map { [sender($0)] } ?? [])
   }
 
-  /// FNV-1a. Two ids with one hash cost a look at the message itself, which decides.
-  private static func hash(_ text: String) -> String {
+  /// FNV-1a, 34 bits of it. Two ids with one hash cost a look at the message itself, which decides.
+  private static func hash(_ sort: String, _ text: String) -> String {
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-    for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    return String(hash, radix: 36)
+    for byte in [sort.utf8.first ?? 0] + text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    var tag = String.UnicodeScalarView()
+    for half in [hash >> 47, hash >> 30 & 0x1_FFFF] {
+      if let scalar = Unicode.Scalar(0xF_0000 + UInt32(half)) { tag.append(scalar) }
+    }
+    return String(tag)
   }
 }
 

@@ -10,11 +10,44 @@ import Foundation
 /// Folding: case, full-width Latin to plain, accents dropped (composed or not). Traditional and simplified characters
 /// are not folded.
 enum SearchTerms {
-  /// The terms of a message, separated by spaces, in order.
-  static func index(_ text: String) -> String { terms(text).joined(separator: " ") }
+  /// What the index holds of a text.
+  struct Entry {
+    /// Separated by spaces, in order.
+    var terms: String
+    /// The first two characters of every word. Beginnings of that length have no list of their own in the index, since
+    /// every pair would stand there a second time; so they stand among the tags.
+    var heads: Set<String>
+  }
 
-  /// The query for one word of the user; nil when it has nothing that is indexed.
-  static func query(_ word: String) -> String? {
+  static func entry(_ text: String) -> Entry {
+    var terms: [String] = []
+    var heads: Set<String> = []
+    for run in runs(of: text) {
+      switch run {
+      case .word(let term):
+        terms.append(term)
+        if let head = beginning(of: term, headLength) { heads.insert(head) }
+      case .pairs(let characters):
+        terms += pairs(characters)
+        if let last = characters.last { terms.append(last) }
+      }
+    }
+    return Entry(terms: terms.joined(separator: " "), heads: heads)
+  }
+
+  /// How the index is asked for one word of the user.
+  struct Query {
+    /// Finds what has the word, and no more than neighbours of its parts.
+    var exact: String
+    /// Finds that and more, newest first without reading the rest; nil when `exact` does so itself. `exact` reads
+    /// everything that begins with the word before it gives the first hit.
+    var quick: String?
+    /// `quick` finds hardly more than `exact`.
+    var isQuickTight = false
+  }
+
+  /// nil when the word has nothing that is indexed.
+  static func query(_ word: String) -> Query? {
     var pieces: [String] = []
     // A pair cannot go on, so that it is asked for as it is: the index then reads the newest hits alone.
     var isOpen = true
@@ -32,14 +65,68 @@ enum SearchTerms {
         if let last = characters.last, !isLast || characters.count == 1 { pieces.append(last) }
       }
     }
-    guard !pieces.isEmpty else { return nil }
+    guard let last = pieces.last else { return nil }
     // One phrase, its last term by its beginning: neighbours in the query are neighbours in the text.
-    return "\"" + pieces.joined(separator: " ") + (isOpen ? "\"*" : "\"")
+    let query = Query(exact: phrase(pieces, isOpen: isOpen))
+    guard isOpen, case .word = runs.last else { return query }
+    return quickened(query, pieces.dropLast(), last)
+  }
+
+  private static func quickened(_ query: Query, _ before: ArraySlice<String>, _ last: String) -> Query {
+    var query = query
+    switch last.unicodeScalars.count {
+    case headLength:
+      let head = "tags : \"\(last)\""
+      query.quick = before.isEmpty ? head : phrase(Array(before), isOpen: false) + " AND " + head
+      query.isQuickTight = true
+    case (longestBeginning + 1)...:
+      guard let start = beginning(of: last, longestBeginning) else { break }
+      query.quick = phrase(Array(before) + [start], isOpen: true)
+    default: break
+    }
+    return query
+  }
+
+  private static func phrase(_ pieces: [String], isOpen: Bool) -> String {
+    "terms : \"" + pieces.joined(separator: " ") + (isOpen ? "\"*" : "\"")
+  }
+
+  private static let headLength = 2
+  /// The longest beginning of which the index keeps a list (`prefix` of the schema).
+  private static let longestBeginning = 6
+
+  private static func beginning(of term: String, _ length: Int) -> String? {
+    let scalars = term.unicodeScalars.prefix(length)
+    return scalars.count == length ? String(scalars) : nil
+  }
+
+  /// Whether a folded word stands in a folded text, not from the middle of a word of letters on: what the index finds,
+  /// to the letter. By bytes, since `String` would not find half of a composed character.
+  static func stands(_ word: String, in text: String) -> Bool {
+    let (needle, bytes) = (Array(word.utf8), Array(text.utf8))
+    guard let first = needle.first, needle.count <= bytes.count else { return needle.isEmpty }
+    let beginsAsWord = word.unicodeScalars.first.map { isWord($0) && !isPaired($0) } ?? false
+    for place in 0...bytes.count - needle.count
+    where bytes[place] == first && bytes[place..<place + needle.count].elementsEqual(needle) {
+      guard beginsAsWord, let before = scalar(before: place, in: bytes) else { return true }
+      if isPaired(before) || !isWord(before) { return true }
+    }
+    return false
+  }
+
+  private static func scalar(before place: Int, in bytes: [UInt8]) -> Unicode.Scalar? {
+    var start = place
+    while start > 0 {
+      start -= 1
+      if bytes[start] & 0xC0 != 0x80 { break }
+    }
+    return String(decoding: bytes[start..<place], as: UTF8.self).unicodeScalars.last
   }
 
   /// What two texts are compared by when a match is checked to the letter.
   static func folded(_ text: String) -> String {
     if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.lowercased() }
+    if text.unicodeScalars.allSatisfy(isPlain) { return foldedPlain(text) }
     var result = String.UnicodeScalarView()
     for scalar in text.decomposedStringWithCanonicalMapping.unicodeScalars {
       if (0x0300...0x036F).contains(scalar.value) { continue }
@@ -51,22 +138,27 @@ enum SearchTerms {
     return String(result).precomposedStringWithCanonicalMapping
   }
 
+  /// Has no other form and no case but those of Latin letters: most Chinese texts are of nothing else.
+  private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case ..<0x80, 0x3000...0x3029, 0x4E00...0x9FFF, 0xFF01...0xFF5E: true
+    default: false
+    }
+  }
+
+  private static func foldedPlain(_ text: String) -> String {
+    var result = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars {
+      let value = (0xFF01...0xFF5E).contains(scalar.value) ? scalar.value - 0xFEE0 : scalar.value
+      let isCapital = (0x41...0x5A).contains(value)
+      result.append(isCapital ? Unicode.Scalar(value + 0x20) ?? scalar : Unicode.Scalar(value) ?? scalar)
+    }
+    return String(result)
+  }
+
   private enum Run {
     case word(String)
     case pairs([String])
-  }
-
-  private static func terms(_ text: String) -> [String] {
-    var terms: [String] = []
-    for run in runs(of: text) {
-      switch run {
-      case .word(let term): terms.append(term)
-      case .pairs(let characters):
-        terms += pairs(characters)
-        if let last = characters.last { terms.append(last) }
-      }
-    }
-    return terms
   }
 
   private static func pairs(_ characters: [String]) -> [String] {

@@ -71,6 +71,25 @@ struct FileTests {
     #expect(try Data(contentsOf: URL(filePath: path)) == before)
   }
 
+  @Test("with a version that no program can have written is damaged, not newer")
+  func impossibleVersion() throws {
+    let folder = Folder()
+    let cache = try makeCache(folder.location)
+    try cache.write { session throws(ChatError) in
+      _ = try session.enqueue(
+        OutboxEntry(localID: "l", channel: "c", clientMessageID: "k", draft: .text("unsent"), createdAt: Timestamp(milliseconds: 1)))
+    }
+    cache.close()
+    let url = URL(filePath: folder.path + "/" + (try #require(folder.files.first { $0.hasSuffix(".sqlite") })))
+    var bytes = try Data(contentsOf: url)
+    for place in 60..<64 { bytes[place] = 0xFF }
+    try bytes.write(to: url)
+    let rebuilt = try makeCache(folder.location)
+    #expect(rebuilt.recovery?.savedMessages == 1)
+    #expect(try rebuilt.read { session throws(ChatError) in try session.waitingMessages(in: "c") }.map(\.content) == [.text("unsent")])
+    #expect(!folder.files.contains { $0.contains("rescue") })
+  }
+
   enum Damage: String, CaseIterable, Sendable { case header, schemaPage, middle, truncated, text }
 
   @Test("that is damaged is set aside; the outbox goes on where it can be read", arguments: Damage.allCases)
@@ -105,7 +124,7 @@ struct FileTests {
     #expect(try rebuilt.texts() == [])
     let unsent = try rebuilt.read { session throws(ChatError) in try session.waitingMessages(in: "c") }
     #expect(unsent.count == recovery.savedMessages)
-    if damage == .middle {
+    if damage == .middle || damage == .header {
       #expect(unsent.map(\.content) == (1...5).map { .text("unsent \($0)") })
     }
     // It lives: what comes next is kept.
@@ -258,6 +277,53 @@ struct FileTests {
     #expect(waiting.map(\.content) == [.text("unsent")])
     #expect(ranges.allSatisfy { !$0.isAtStart })
     #expect(try cache.integrity() == "ok")
+  }
+
+  @Test("of the first version gives its room back too")
+  func trimmedOld() throws {
+    let folder = Folder()
+    try FileManager.default.createDirectory(atPath: folder.path, withIntermediateDirectories: true)
+    let identity = CacheIdentity(vendor: "openim", app: "golden", user: "alice")
+    let golden = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .appending(path: "Golden/cache/version-1.sqlite").path
+    try FileManager.default.copyItem(atPath: golden, toPath: folder.path + "/" + identity.fileName)
+    let cache = try LocalCache(identity, at: folder.location)
+    let filler = String(repeating: "lorem ipsum ", count: 40)
+    try cache.write { session throws(ChatError) in
+      for number in 1...1500 as ClosedRange<Int64> { _ = try session.merge(text(filler, number, in: "new")) }
+    }
+    #expect(cache.size > 1_000_000)
+    try cache.trim(to: 600_000)
+    #expect(cache.size <= 600_000)
+    // The second time it is a matter of pieces.
+    try cache.write { session throws(ChatError) in
+      for number in 2001...3500 as ClosedRange<Int64> { _ = try session.merge(text(filler, number, in: "new")) }
+    }
+    try cache.trim(to: 600_000)
+    #expect(cache.size <= 600_000)
+    let waiting = try cache.read { session throws(ChatError) in try session.waitingMessages(in: "si_alice_bob") }
+    #expect(waiting.map(\.localID) == ["local-1", "local-2"])
+    #expect(try cache.integrity() == "ok")
+  }
+
+  @Test("the log is emptied of recalled words although another connection is open, and later when that one reads")
+  func purgedBesideAnother() throws {
+    let folder = Folder()
+    let cache = try makeCache(folder.location), other = try makeCache(folder.location)
+    try cache.write { session throws(ChatError) in _ = try session.merge(text("verschwunden", 1)) }
+    var gone = text("", 1)
+    gone.content = .recalled(by: nil, at: nil)
+    func holds() throws -> Bool {
+      try folder.files.filter { !$0.hasSuffix("-shm") }.contains {
+        try Data(contentsOf: URL(filePath: folder.path + "/" + $0)).range(of: Data("verschwunden".utf8)) != nil
+      }
+    }
+    let reader = try Database(path: try #require(other.path), mode: .create)
+    try reader.execute("BEGIN; SELECT count(*) FROM messages")
+    try cache.write { session throws(ChatError) in _ = try session.merge(gone) }
+    #expect(try !cache.purge())
+    try reader.execute("COMMIT")
+    #expect(try cache.purge() && !holds())
   }
 
   @Test("a folder that cannot be written is one clear line")

@@ -42,7 +42,10 @@ struct SearchRecallTests {
   /// Few characters, so that texts share many pairs; scripts and lengths mixed.
   private static func sample(_ random: inout Seeded) -> String {
     let han = Array("天地人你我他明日本語会议重要")
-    let words = ["gen", "general", "GEN", "itgc", "ok", "v2", "release", "re", "2026", "a"]
+    let words = [
+      "gen", "general", "GEN", "itgc", "ok", "v2", "release", "re", "2026", "a", "conversation", "conversely",
+      "reconversation", "été",
+    ]
     var text = ""
     for _ in 0..<Int.random(in: 1...5, using: &random) {
       switch Int.random(in: 0..<6, using: &random) {
@@ -96,6 +99,31 @@ struct SearchRecallTests {
       let found = try cache.read { session throws(ChatError) in try session.search(query) }.items
       #expect(found.map { $0.id?.rawValue ?? "" } == expected, "seed \(seed): \(query)")
     }
+  }
+
+  @Test("a word that is rare among those that begin like it is found whole, page by page", arguments: CacheSearch.Order.allCases)
+  func rareAmongMany(_ order: CacheSearch.Order) throws {
+    let cache = try makeCache()
+    let isRare: (Int64) -> Bool = { $0 % 150 == 7 }
+    try cache.write { session throws(ChatError) in
+      for number in 0..<1200 as Range<Int64> {
+        let words = isRare(number) ? "a conversation \(number)" : "they converse, reconversation \(number)"
+        _ = try session.merge(text(words, number))
+      }
+    }
+    var query = CacheSearch("Conversation", order: order, limit: 3)
+    var found: [Int64] = []
+    var token: PageToken?
+    repeat {
+      let page = try cache.read { session throws(ChatError) in try session.search(query, page: token) }
+      found += page.items.compactMap { $0.position?.major }
+      token = page.next
+    } while token != nil
+    let expected = (0..<1200 as Range<Int64>).filter(isRare)
+    #expect(order == .oldestFirst ? found == expected : found.sorted() == expected)
+    query = CacheSearch("co", order: order, limit: .max)
+    let all = try cache.read { session throws(ChatError) in try session.search(query) }.items
+    #expect(all.count == (order == .relevance ? 1000 : 1200))
   }
 
   @Test("ranks whole words, repeated ones and short texts higher, and pages without doubles")
