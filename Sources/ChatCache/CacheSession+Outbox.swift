@@ -102,13 +102,7 @@ extension CacheSession {
   }
 
   private func insertOutbox(_ entry: OutboxEntry) throws(ChatError) {
-    var path: String?
-    var bytes: [UInt8]?
-    switch entry.draft.content.attachment?.source {
-    case .path(let value): path = value
-    case .bytes(let value): bytes = value
-    case nil: break
-    }
+    let (path, bytes) = Self.stored(entry.draft.content.attachment?.source)
     try database.run(
       """
       INSERT INTO outbox (local_id, channel, client_id, created_at, attempts, state, seen_major, seen_minor, seen_tail,
@@ -119,8 +113,16 @@ extension CacheSession {
         .text(entry.localID.rawValue), .text(entry.channel.rawValue), .text(entry.clientMessageID.rawValue),
         .int(entry.createdAt.milliseconds), .int(Int64(entry.attempts)), .text(entry.state.rawValue),
       ] + MessagePosition.values(entry.seen) + [
-        .text(payload(of: entry)), SQLValue(path), bytes.map { .blob($0) } ?? .null,
+        .text(payload(of: entry)), path, bytes,
       ])
+  }
+
+  private static func stored(_ source: AttachmentSource?) -> (path: SQLValue, bytes: SQLValue) {
+    switch source {
+    case .path(let value): (.text(value), .null)
+    case .bytes(let value): (.null, .blob(value))
+    case nil: (.null, .null)
+    }
   }
 
   private func payload(of entry: OutboxEntry) -> String {
@@ -225,8 +227,15 @@ extension CacheSession {
     guard var entry = try outboxEntry(localID), entry.state == .queued || entry.state == .failed,
       var message = try message(localID)
     else { return nil }
+    // What it answers and the thread it stands in are no part of what it says.
+    let place = entry.draft
     entry.draft = draft
-    try database.run("UPDATE outbox SET payload = ? WHERE local_id = ?", [.text(payload(of: entry)), .text(localID.rawValue)])
+    entry.draft.replyTo = draft.replyTo ?? place.replyTo
+    entry.draft.threadParent = draft.threadParent ?? place.threadParent
+    let (path, bytes) = Self.stored(draft.content.attachment?.source)
+    try database.run(
+      "UPDATE outbox SET payload = ?, source_path = ?, source_bytes = ? WHERE local_id = ?",
+      [.text(payload(of: entry)), path, bytes, .text(localID.rawValue)])
     message.content = draft.content
     message.mentions = draft.mentions
     message.customType = draft.customType
@@ -234,9 +243,14 @@ extension CacheSession {
     return try store(message)
   }
 
-  /// The attachment was uploaded: the bytes are not needed any more.
-  public func setUploaded(_ attachment: Attachment, of localID: LocalID) throws(ChatError) {
-    guard var entry = try outboxEntry(localID), var message = try message(localID) else { return }
+  /// The attachment was uploaded: the bytes are not needed any more. Nothing happens when the message has another one
+  /// by now.
+  public func setUploaded(
+    _ attachment: Attachment, inPlaceOf original: Attachment, of localID: LocalID
+  ) throws(ChatError) {
+    guard var entry = try outboxEntry(localID), entry.draft.content.attachment == original,
+      var message = try message(localID)
+    else { return }
     var attachment = attachment
     attachment.source = nil
     entry.draft.content.attachment = attachment

@@ -117,6 +117,11 @@ extension CacheSession {
     ) { row throws(ChatError) in (MessagePosition(row, from: 0), row.optionalText(3).map { UserID($0) }) }
   }
 
+  /// The newest committed message of the owner, as far as it is among the newest 200.
+  public func newestOwnPosition(in channel: ChannelID) throws(ChatError) -> MessagePosition? {
+    try newest(200, in: channel).first { $0.sender == user }?.position
+  }
+
   /// The newest committed message in sight.
   public func newestPosition(in channel: ChannelID) throws(ChatError) -> MessagePosition? {
     try newest(1, in: channel).first?.position

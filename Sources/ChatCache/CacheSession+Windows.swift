@@ -52,15 +52,32 @@ extension CacheSession {
   public func window(
     of channel: ChannelID, from low: MessagePosition, to high: MessagePosition?
   ) throws(ChatError) -> CachedWindow? {
-    guard let range = try ranges(of: channel).first(where: { $0.contains(low) }) else { return nil }
+    let ranges = try ranges(of: channel)
+    guard let place = ranges.firstIndex(where: { $0.contains(low) }) else { return nil }
+    let range = ranges[place]
     let top = min(high ?? range.high, range.high)
     let shown = CachedRange(low: low, high: max(low, top))
-    let messages = try messages(in: channel, .newer, of: low, inclusive: true, within: shown, limit: .max)
+    var messages = try messages(in: channel, .newer, of: low, inclusive: true, within: shown, limit: .max)
+    if high == nil, !range.isLive {
+      let next = place + 1 < ranges.count ? ranges[place + 1].low : .highest
+      messages += try ownMessages(in: channel, from: range.high, to: next)
+    }
     let older = try self.messages(in: channel, .older, of: low, within: range, limit: 1)
     let newer =
       high == nil ? [] : try self.messages(in: channel, .newer, of: top, within: range, limit: 1)
     return CachedWindow(
       messages: messages, hasOlder: !range.isAtStart || !older.isEmpty, hasNewer: !range.isLive || !newer.isEmpty)
+  }
+
+  /// What this device sent behind the known part, which a lost link has ended before it: a list that follows goes on
+  /// showing it, as it did while it was on its way.
+  private func ownMessages(
+    in channel: ChannelID, from low: MessagePosition, to high: MessagePosition
+  ) throws(ChatError) -> [Message] {
+    let behind = CachedRange(low: low, high: high)
+    return try messages(in: channel, .newer, of: low, within: behind, limit: 50).filter {
+      $0.localID != nil && $0.sender == owner && $0.position != high
+    }
   }
 
   /// The keys of all channels of which the user is a member.

@@ -4,7 +4,7 @@ import UnifiedChat
 extension Chat {
   public func createChannel(_ draft: ChannelDraft) async throws(ChatError) -> Channel {
     let checked = try Arguments.channel(draft, owner: user)
-    let capabilities = await capabilities
+    let capabilities = try await ownCapabilities()
     switch checked.kind {
     case .direct: try capabilities.require(.channelDirect, for: .createChannel)
     case .open: try capabilities.require(.channelOpen, for: .createChannel)
@@ -14,7 +14,7 @@ extension Chat {
     if checked.isDistinct, checked.kind != .direct {
       try capabilities.require(.channelGroupDistinct, for: .createChannel)
     }
-    return try keepJoined(try await adapter.createChannel(checked))
+    return try keepJoined(try await ask(await adapter.createChannel(checked)))
   }
 
   public func channel(_ id: ChannelID) async throws(ChatError) -> Channel {
@@ -26,15 +26,15 @@ extension Chat {
       }
       return known
     }
-    return try keep(try await adapter.channel(id))
+    return try keep(try await ask(await adapter.channel(id)))
   }
 
   /// From the server while connected, with what the cache knows beyond it; offline from the cache, in one page.
   public func channels(_ query: ChannelQuery, page: PageToken?) async throws(ChatError) -> Page<Channel> {
     try Arguments.limit(query.limit, .listChannels)
     guard isOnline else { return Page(items: Array(try cachedChannels(query).prefix(query.limit)), next: nil) }
-    let isHidingHere = await adapter.capabilities[.channelHide] != .native
-    let found = try await adapter.channels(query, page: page)
+    let isHidingHere = try await vendorCapabilities()[.channelHide] != .native
+    let found = try await ask(await adapter.channels(query, page: page))
     var items: [Channel] = []
     for channel in found.items {
       let kept = try keep(channel)
@@ -57,112 +57,108 @@ extension Chat {
 
   public func updateChannel(_ id: ChannelID, _ changes: ChannelChanges) async throws(ChatError) -> Channel {
     if changes.customData != nil { try await require(.channelCustomData, .updateChannel) }
-    return try keep(try await adapter.updateChannel(id, changes))
+    return try keep(try await ask(await adapter.updateChannel(id, changes)))
   }
 
   public func setMetadata(_ values: [String: String?], of id: ChannelID) async throws(ChatError) {
     try await require(.channelMetadataKeys, .updateChannel)
-    try await adapter.setMetadata(values, of: id)
+    try await ask(await adapter.setMetadata(values, of: id))
   }
 
   public func deleteChannel(_ id: ChannelID) async throws(ChatError) {
     try await require(.channelDelete, .deleteChannel)
-    try await adapter.deleteChannel(id)
+    try await ask(await adapter.deleteChannel(id))
     apply(.channelDeleted(id))
   }
 
-  public func join(_ id: ChannelID) async throws(ChatError) -> Channel { try keepJoined(try await adapter.join(id)) }
+  public func join(_ id: ChannelID) async throws(ChatError) -> Channel { try keepJoined(try await ask(await adapter.join(id))) }
 
   public func leave(_ id: ChannelID) async throws(ChatError) {
-    try await adapter.leave(id)
+    try await ask(await adapter.leave(id))
     apply(.channelLeft(id, .left))
   }
 
   public func invite(_ users: [UserID], to id: ChannelID) async throws(ChatError) {
     try Arguments.users(users, .invite)
-    try await adapter.invite(users, to: id)
+    try await ask(await adapter.invite(users, to: id))
   }
 
   public func answerInvitation(to id: ChannelID, accept: Bool) async throws(ChatError) {
     try await require(.memberInviteAcceptance, .join)
-    try await adapter.answerInvitation(to: id, accept: accept)
+    try await ask(await adapter.answerInvitation(to: id, accept: accept))
   }
 
   public func removeMembers(_ users: [UserID], from id: ChannelID) async throws(ChatError) {
     try await require(.memberRemove, .removeMember)
     try Arguments.users(users, .removeMember)
-    try await adapter.removeMembers(users, from: id)
+    try await ask(await adapter.removeMembers(users, from: id))
   }
 
   /// From the server while connected, else from the cache in one page.
   public func members(of id: ChannelID, limit: Int, page: PageToken?) async throws(ChatError) -> Page<Member> {
     try Arguments.limit(limit, .listMembers)
-    let cache = try opened(.listMembers)
     guard isOnline else {
-      let known = try cache.read { session throws(ChatError) in try session.members(of: id) }
+      let known = try opened(.listMembers).read { session throws(ChatError) in try session.members(of: id) }
       return Page(items: Array(known.prefix(limit)), next: nil)
     }
     try await require(.memberList, .listMembers)
-    let found = try await adapter.members(of: id, limit: limit, page: page)
-    try cache.write { session throws(ChatError) in
-      if page == nil, found.next == nil { return try session.replaceMembers(found.items, of: id) }
-      for member in found.items { _ = try session.merge(member, in: id) }
-    }
+    let found = try await ask(await adapter.members(of: id, limit: limit, page: page))
+    try learn(found.items, of: id, isWhole: page == nil && found.next == nil, .backfill)
     return found
   }
 
   public func setRole(_ role: MemberRole, of user: UserID, in id: ChannelID) async throws(ChatError) {
     try await require(.memberRoles, .setRole)
-    try await adapter.setRole(role, of: user, in: id)
+    try await ask(await adapter.setRole(role, of: user, in: id))
   }
 
   public func mute(_ user: UserID, in id: ChannelID, for duration: Duration?) async throws(ChatError) {
     try await require(.memberMute, .mute)
-    try await adapter.mute(user, in: id, for: duration)
+    try await ask(await adapter.mute(user, in: id, for: duration))
   }
 
   public func unmute(_ user: UserID, in id: ChannelID) async throws(ChatError) {
     try await require(.memberMute, .mute)
-    try await adapter.unmute(user, in: id)
+    try await ask(await adapter.unmute(user, in: id))
   }
 
   public func ban(_ user: UserID, from id: ChannelID, for duration: Duration?) async throws(ChatError) {
     try await require(.memberBan, .ban)
-    try await adapter.ban(user, from: id, for: duration)
+    try await ask(await adapter.ban(user, from: id, for: duration))
   }
 
   public func unban(_ user: UserID, from id: ChannelID) async throws(ChatError) {
     try await require(.memberBan, .ban)
-    try await adapter.unban(user, from: id)
+    try await ask(await adapter.unban(user, from: id))
   }
 
   public func setFrozen(_ isFrozen: Bool, _ id: ChannelID) async throws(ChatError) {
     try await require(.channelFreeze, .freeze)
-    try await adapter.setFrozen(isFrozen, id)
+    try await ask(await adapter.setFrozen(isFrozen, id))
   }
 
   /// On all devices where the vendor has it, else on this one.
   public func setHidden(_ isHidden: Bool, _ id: ChannelID) async throws(ChatError) {
-    if await adapter.capabilities[.channelHide] == .native { return try await adapter.setHidden(isHidden, id) }
+    if try await vendorCapabilities()[.channelHide] == .native { return try await ask(await adapter.setHidden(isHidden, id)) }
     try changeHere(id) { session throws(ChatError) in try session.setHiddenHere(isHidden, id) }
   }
 
   /// On all devices where the vendor has it, else on this one.
   public func setPinned(_ isPinned: Bool, _ id: ChannelID) async throws(ChatError) {
-    if await adapter.capabilities[.channelPin] == .native { return try await adapter.setPinned(isPinned, id) }
+    if try await vendorCapabilities()[.channelPin] == .native { return try await ask(await adapter.setPinned(isPinned, id)) }
     try changeHere(id) { session throws(ChatError) in try session.setPinnedHere(isPinned, id) }
   }
 
   public func setNotificationLevel(_ level: NotificationLevel, of id: ChannelID) async throws(ChatError) {
     try await require(.channelNotificationLevel, .updateChannel)
-    try await adapter.setNotificationLevel(level, of: id)
+    try await ask(await adapter.setNotificationLevel(level, of: id))
   }
 
   /// A hint: dropped while there is no link.
   public func setTyping(_ isTyping: Bool, in id: ChannelID) async throws(ChatError) {
     try await require(.typing, .typing)
     guard isOnline else { return }
-    try await adapter.setTyping(isTyping, in: id)
+    try await ask(await adapter.setTyping(isTyping, in: id))
   }
 
   // MARK: Of this device alone
@@ -195,7 +191,7 @@ extension Chat {
     let newest = try cache.read { session throws(ChatError) in try session.newestPosition(in: id) }
     guard let mark = position ?? newest else {
       // Nothing is cached here: only the server knows what is the newest.
-      return try await adapter.markRead(id, upTo: nil)
+      return try await ask(await adapter.markRead(id, upTo: nil))
     }
     let kinds = try cache.write { session throws(ChatError) -> [ChatEvent.Kind] in
       let isNews = try session.raiseReadMark(mark, of: id)
@@ -213,10 +209,10 @@ extension Chat {
   func pushMark(_ mark: MessagePosition, of id: ChannelID) async throws(ChatError) {
     let cache = try opened(.markRead)
     let newest = try cache.read { session throws(ChatError) in try session.newestPosition(in: id) }
-    let marksAnywhere = await adapter.capabilities[.unreadMarkAt] == .native
+    let marksAnywhere = try await vendorCapabilities()[.unreadMarkAt] == .native
     let isNewest = newest.map { $0 <= mark } ?? true
     guard marksAnywhere || isNewest else { return }
-    do throws(ChatError) { try await adapter.markRead(id, upTo: marksAnywhere ? mark : nil) } catch {
+    do throws(ChatError) { try await ask(await adapter.markRead(id, upTo: marksAnywhere ? mark : nil)) } catch {
       // Kept as due: the next connect tells it.
       switch error.kind {
       case .network, .timeout, .cancelled: return
@@ -230,7 +226,7 @@ extension Chat {
 
   public func totalUnread() async throws(ChatError) -> UnreadCount {
     try await require(.unreadTotal, .unread)
-    if await adapter.capabilities[.unreadTotal] == .native, isOnline { return try await adapter.totalUnread() }
+    if try await vendorCapabilities()[.unreadTotal] == .native, isOnline { return try await ask(await adapter.totalUnread()) }
     var total = 0
     var isLeast = false
     for channel in try cachedChannels(ChannelQuery(includesHidden: true)) where channel.notificationLevel != NotificationLevel.none {

@@ -14,18 +14,21 @@ extension Chat {
       throw ChatError(.conflict, operation: .connect, detail: "connected as another user; disconnect first")
     }
     try open(for: user)
+    let session = session
     isActive = true
     isSilent = false
     startPump()
     do throws(ChatError) {
       let own = try await adapter.connect(as: user, credential: credential)
-      guard isActive else { throw ChatError.cancelled(.connect) }
+      let clears = await adapter.capabilities.has(.unreadSendClears)
+      guard isActive, self.session == session else { throw ChatError.cancelled(.connect) }
+      sendClears = clears
       if !isOnline { wentOnline() }
       startSync()
       return own
     } catch {
       if case .connected = await adapter.state { throw error }
-      isActive = false
+      if self.session == session { isActive = false }
       throw error
     }
   }
@@ -42,14 +45,25 @@ extension Chat {
     let opened = try LocalCache(identity, at: options.cacheLocation)
     // Whatever was live when the last process ended is not so now.
     behind = try opened.write { session throws(ChatError) in try session.openGaps() }
-    lastAnnounced = [:]
-    unstored = []
-    followed = []
+    session += 1
+    forgetSession()
     cache = opened
     self.user = user
     if let recovery = opened.recovery {
       log(.error, "cache was damaged and rebuilt; old file: \(recovery.quarantined), saved: \(recovery.savedMessages)")
     }
+  }
+
+  /// What is in memory of the user before.
+  private func forgetSession() {
+    lastAnnounced = [:]
+    unannounced = [:]
+    joinedMeanwhile = []
+    unstored = []
+    followed = []
+    unsettled = []
+    uploadProgress = [:]
+    isPurgeDue = false
   }
 
   /// Ends the session; works without the server. The outbox keeps what was not sent. Reading from the cache still
@@ -64,6 +78,7 @@ extension Chat {
     epoch += 1
     pump?.cancel()
     pump = nil
+    pumpNumber += 1
     endTasks()
     noteMissed(in: nil)
     trimCache()
@@ -90,10 +105,14 @@ extension Chat {
 
   /// Removes everything of the last user from this device. Disconnects first; works offline.
   public func clearCachedData() async throws(ChatError) {
+    let session = session
     await disconnect()
-    guard let user else { return }
+    // Somebody else came in meanwhile: what is open now is theirs.
+    guard let user, self.session == session else { return }
     cache?.close()
     cache = nil
+    self.session += 1
+    forgetSession()
     self.user = nil
     try LocalCache.erase(CacheIdentity(vendor: vendor, app: options.app, user: user), at: options.cacheLocation)
   }
@@ -106,50 +125,50 @@ extension Chat {
 
   public func registerPush(token: String) async throws(ChatError) {
     try await require(.pushRegister, .registerPush)
-    try await adapter.registerPush(token: token)
+    try await ask(await adapter.registerPush(token: token))
   }
 
   public func unregisterPush(token: String) async throws(ChatError) {
     try await require(.pushRegister, .registerPush)
-    try await adapter.unregisterPush(token: token)
+    try await ask(await adapter.unregisterPush(token: token))
   }
 
   public func users(_ ids: [UserID]) async throws(ChatError) -> [User] {
-    ids.isEmpty ? [] : try await adapter.users(ids)
+    ids.isEmpty ? [] : try await ask(await adapter.users(ids))
   }
 
   public func updateProfile(name: String?, avatarURL: String?, customData: JSONText?) async throws(ChatError) -> User {
-    try await adapter.updateProfile(name: name, avatarURL: avatarURL, customData: customData)
+    try await ask(await adapter.updateProfile(name: name, avatarURL: avatarURL, customData: customData))
   }
 
   public func presence(of users: [UserID]) async throws(ChatError) -> [UserID: Presence] {
     try await require(.presenceQuery, .presence)
-    return try await adapter.presence(of: users)
+    return try await ask(await adapter.presence(of: users))
   }
 
   public func subscribePresence(of users: [UserID]) async throws(ChatError) {
     try await require(.presenceSubscribe, .presence)
-    try await adapter.subscribePresence(of: users)
+    try await ask(await adapter.subscribePresence(of: users))
   }
 
   public func unsubscribePresence(of users: [UserID]) async throws(ChatError) {
     try await require(.presenceSubscribe, .presence)
-    try await adapter.unsubscribePresence(of: users)
+    try await ask(await adapter.unsubscribePresence(of: users))
   }
 
   public func block(_ user: UserID) async throws(ChatError) {
     try await require(.userBlock, .block)
-    try await adapter.block(user)
+    try await ask(await adapter.block(user))
   }
 
   public func unblock(_ user: UserID) async throws(ChatError) {
     try await require(.userBlock, .block)
-    try await adapter.unblock(user)
+    try await ask(await adapter.unblock(user))
   }
 
   /// Refuses what the connected server cannot do, before any byte leaves.
   func require(_ capability: Capability, _ operation: ChatError.Operation) async throws(ChatError) {
-    try await capabilities.require(capability, for: operation)
+    try await ownCapabilities().require(capability, for: operation)
   }
 
   // MARK: The link
@@ -158,10 +177,10 @@ extension Chat {
     guard pump == nil else { return }
     // Opened before the task starts, so that no event in between is lost.
     let stream = adapter.events()
-    pump = Task { [weak self] in
+    pump = Task { [weak self, pumpNumber] in
       for await event in stream {
         guard !Task.isCancelled, let self else { return }
-        await self.receive(event)
+        await self.receive(event, pumpNumber)
       }
     }
   }
@@ -189,10 +208,18 @@ extension Chat {
     publish(.connectionChanged(next), .local)
   }
 
-  /// Keeps the cache under its limit; done where nobody waits: when the session ends or sleeps.
+  /// Keeps the cache under its limit, and erases what could not be erased before; done where nobody waits: when the
+  /// session ends or sleeps.
   private func trimCache() {
-    guard let cache, let limit = options.cacheLimit else { return }
-    do throws(ChatError) { try cache.trim(to: limit) } catch { log(.error, "\(error)") }
+    guard let cache else { return }
+    if isPurgeDue { purge() }
+    do throws(ChatError) {
+      if let limit = options.cacheLimit { try cache.trim(to: limit) }
+      // The app may be ended now: the file alone is then whole.
+      try cache.purge(index: false)
+    } catch {
+      log(.error, "\(error)")
+    }
   }
 
   /// Leaves nothing of a recalled, hidden or cleared message on the disk. For a large index that takes too long to do
@@ -204,8 +231,17 @@ extension Chat {
       default: false
       }
     }
-    guard isErasing, let cache, cache.size < 32 << 20 else { return }
-    do throws(ChatError) { try cache.purge() } catch { log(.error, "\(error)") }
+    if isErasing { purge() }
+  }
+
+  private func purge() {
+    guard let cache else { return }
+    do throws(ChatError) {
+      isPurgeDue = try !cache.purge(index: cache.size < 32 << 20)
+    } catch {
+      isPurgeDue = true
+      log(.error, "\(error)")
+    }
   }
 
   /// From now on it is not known what is newer than the newest known message.

@@ -3,8 +3,8 @@ import UnifiedChat
 
 extension Chat {
   /// Brings one event of the adapter into the cache and tells it on, if it changed anything.
-  func receive(_ event: ChatEvent) {
-    guard !isSilent else { return }
+  func receive(_ event: ChatEvent, _ pumpNumber: Int) {
+    guard !isSilent, pumpNumber == self.pumpNumber else { return }
     switch event.kind {
     case .connectionChanged(let next): connectionChanged(to: next)
     case .missedEvents(let channels):
@@ -50,6 +50,7 @@ extension Chat {
     var told: [ChatEvent.Kind]
     do throws(ChatError) {
       let (isOnline, hasHole) = (isOnline, unstored.contains(message.channel))
+      let lifts = sendClears && message.threadParent == nil
       let opened: [ChannelID: MessagePosition]
       (told, isUnknownChannel, opened) = try cache.write { session throws(ChatError) in
         // Before the newer message closes over it.
@@ -59,13 +60,16 @@ extension Chat {
           // Whatever is newer arrives by itself from now on.
           try session.cover(CachedRange(low: position, high: .highest), in: message.channel)
         }
-        return (try session.events(of: change, isNew: true), try session.channel(message.channel) == nil, opened)
+        let lifted = lifts && message.sender == session.owner ? try session.liftMark(by: message) : []
+        let kinds = try session.events(of: change, isNew: true) + lifted
+        return (kinds, try session.channel(message.channel) == nil, opened)
       }
       if hasHole { mend(message.channel, from: opened) }
     } catch {
       // The disk refuses: better shown than lost, and read again later.
       log(.error, "\(error)")
       unstored.insert(message.channel)
+      epoch += 1
       return publish(.messageReceived(message), source)
     }
     if isUnknownChannel { describe(message.channel) }
@@ -86,6 +90,8 @@ extension Chat {
   /// The disk takes again what it refused before: what was lost meanwhile is fetched.
   private func mend(_ channel: ChannelID, from opened: [ChannelID: MessagePosition]) {
     unstored.remove(channel)
+    // A catch-up that is under way may have passed the hole already.
+    epoch += 1
     behind.merge(opened) { min($0, $1) }
     startSync()
   }
@@ -111,14 +117,15 @@ extension Chat {
   private func describe(_ channel: ChannelID) {
     guard held[channel] == nil else { return }
     held[channel] = []
-    Task { [weak self, adapter] in
+    Task { [weak self, adapter, session] in
       var found: Channel?
       do { found = try await adapter.channel(channel) } catch { self?.log(.error, "\(error)") }
-      await self?.described(channel, as: found)
+      await self?.described(channel, as: found, session)
     }
   }
 
-  private func described(_ channel: ChannelID, as found: Channel?) {
+  private func described(_ channel: ChannelID, as found: Channel?, _ session: Int) {
+    guard session == self.session else { return }
     let waiting = held.removeValue(forKey: channel) ?? []
     if let found {
       for told in stored(ChatEvent(.channelJoined(found))) { publish(told.kind, told.source) }

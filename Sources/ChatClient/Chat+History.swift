@@ -18,7 +18,7 @@ extension Chat {
     if walk.start.position == .highest, walk.direction == .older { try await prepareNewest(of: channel, &walk) }
     while walk.messages.count < query.limit, !walk.isAtEnd {
       if try advanceInCache(&walk, channel, query.limit) { continue }
-      guard await mayAsk(walk.direction) else {
+      guard try await mayAsk(walk.direction) else {
         if walk.messages.isEmpty { try await refuse(walk.direction) }
         break
       }
@@ -48,8 +48,8 @@ extension Chat {
   }
 
   /// v1 of a vendor may have only one direction.
-  private func mayAsk(_ direction: HistoryQuery.Direction) async -> Bool {
-    await adapter.capabilities.has(direction == .older ? .historyBackward : .historyForward)
+  private func mayAsk(_ direction: HistoryQuery.Direction) async throws(ChatError) -> Bool {
+    try await vendorCapabilities().has(direction == .older ? .historyBackward : .historyForward)
   }
 
   private func refuse(_ direction: HistoryQuery.Direction) async throws(ChatError) {
@@ -81,7 +81,7 @@ extension Chat {
     let query = HistoryQuery(
       anchor: walk.networkAnchor, direction: walk.direction, limit: limit - walk.messages.count,
       isInclusive: walk.isInclusive)
-    let page = try await adapter.history(of: channel, query)
+    let page = try await ask(await adapter.history(of: channel, query))
     let isLive = onlineBefore && isOnline && epoch == epochBefore
     let here = walk.position
     let isKnown = try opened(.history).read { session throws(ChatError) in
@@ -123,20 +123,20 @@ extension Chat {
   public func message(_ id: MessageID, in channel: ChannelID) async throws(ChatError) -> Message {
     let cache = try opened(.fetchMessage)
     if let known = try cache.read({ session throws(ChatError) in try session.message(id, in: channel) }) { return known }
-    let found = try await adapter.message(id, in: channel)
+    let found = try await ask(await adapter.message(id, in: channel))
     try absorb([found], in: channel, .backfill, covering: span(of: [found]), tellsNew: false)
     return try cache.read({ session throws(ChatError) in try session.message(id, in: channel) }) ?? found
   }
 
   public func changes(in channel: ChannelID, since: Cursor?) async throws(ChatError) -> ChangePage {
     try await require(.historyChangelog, .changelog)
-    return try await adapter.changes(in: channel, since: since)
+    return try await ask(await adapter.changes(in: channel, since: since))
   }
 
   public func thread(under parent: Message, _ query: HistoryQuery) async throws(ChatError) -> MessagePage {
     try await require(.messageThread, .history)
     try Arguments.limit(query.limit, .history)
-    let page = try await adapter.thread(under: parent, query)
+    let page = try await ask(await adapter.thread(under: parent, query))
     try absorb(page.messages, in: parent.channel, .backfill, covering: nil, tellsNew: false)
     return page
   }
@@ -151,10 +151,10 @@ extension Chat {
     -> Page<Message>
   {
     try Arguments.limit(limit, .search)
-    guard await adapter.capabilities.has(.searchServer) else {
+    guard try await vendorCapabilities().has(.searchServer) else {
       return try searchCache(CacheSearch(text, channel: channel, limit: limit), page: page)
     }
-    return try await adapter.search(text, in: channel, limit: limit, page: page)
+    return try await ask(await adapter.search(text, in: channel, limit: limit, page: page))
   }
 }
 

@@ -6,11 +6,11 @@ extension Chat {
   /// the end, and keeps what it finds.
   /// - Throws: what reading throws: then nothing is proved.
   func look(for entry: OutboxEntry) async throws(ChatError) -> Bool {
-    let hasForward = await adapter.capabilities.has(.historyForward)
+    let hasForward = try await vendorCapabilities().has(.historyForward)
     var query = HistoryQuery(anchor: .newest, direction: .older, limit: options.catchUpPage)
     if hasForward, let seen = entry.seen { query = .after(seen, limit: options.catchUpPage) }
     while true {
-      let page = try await adapter.history(of: entry.channel, query)
+      let page = try await ask(await adapter.history(of: entry.channel, query))
       try absorb(page.messages, in: entry.channel, .catchUp, covering: span(of: page.messages))
       if try isCommitted(entry) { return true }
       guard let cursor = query.direction == .newer ? page.newer : page.older else { return false }
@@ -50,8 +50,10 @@ extension Chat {
     guard let cache else { return 0 }
     let told = lastAnnounced[channel] ?? .lowest
     let shown = unannounced[channel] ?? []
-    let (count, kinds, newest) = try cache.write { session throws(ChatError) in
-      var count = 0
+    // A page that somebody reads may bring what was missed before the catch-up does: then it is told now.
+    let missedFrom = tellsNew ? .lowest : behind[channel] ?? .highest
+    let (missed, kinds, newest) = try cache.write { session throws(ChatError) in
+      var missed: [MessageID] = []
       var kinds: [ChatEvent.Kind] = []
       var newest: [MessageID] = []
       let top = try session.newestPosition(in: channel) ?? .lowest
@@ -59,32 +61,30 @@ extension Chat {
       let known = try session.ranges(of: channel).filter { $0.low < $0.high }
       for message in messages {
         let change = try session.merge(message, from: .read)
+        guard let id = message.id, let position = message.position else { continue }
         if case .inserted = change {
-          count += 1
-          if let id = message.id, let position = message.position, position > top { newest.append(id) }
+          if position > missedFrom { missed.append(id) } else if position > top { newest.append(id) }
         } else {
           kinds += try session.events(of: change, isNew: false)
-          // Nor is it counted when its push has come since.
-          if case .unchanged = change, let id = message.id, let position = message.position,
-            !known.contains(where: { $0.contains(position) }), position > told || shown.contains(id)
+          // Nor is it counted when its push has come since, or when it was sent here.
+          if case .unchanged = change, position > missedFrom, !known.contains(where: { $0.contains(position) }),
+            position > told || shown.contains(id), try session.message(id, in: channel)?.localID == nil
           {
-            count += 1
+            missed.append(id)
           }
         }
       }
       if let range { try session.cover(range, in: channel) }
-      return (count, kinds, newest)
+      return (missed, kinds, newest)
     }
-    if source == .catchUp {
-      // Told as part of what was missed, not once more when its push comes late.
-      unannounced[channel]?.subtract(messages.compactMap(\.id))
-    } else if !tellsNew {
-      expectPush(of: newest, in: channel)
-    }
+    // Told as part of what was missed, not once more when its push comes late.
+    unannounced[channel]?.subtract(source == .catchUp ? messages.compactMap(\.id) : missed)
+    if !tellsNew { expectPush(of: newest, in: channel) }
+    purge(after: kinds)
     for kind in kinds { publish(kind, source) }
     settle(kinds)
-    if count > 0, tellsNew { publish(.messagesBackfilled(channel, count: count), source) }
-    return count
+    if !missed.isEmpty { publish(.messagesBackfilled(channel, count: missed.count), source) }
+    return missed.count
   }
 
   static let standstill = ChatError(

@@ -9,19 +9,19 @@ extension Chat {
     guard attachment.source != nil else {
       throw ChatError(.invalidArgument(field: "source"), operation: .upload, detail: "no bytes to upload")
     }
-    return try await adapter.upload(attachment, for: channel, progress: progress)
+    return try await ask(await adapter.upload(attachment, for: channel, progress: progress))
   }
 
   public func download(_ attachment: Attachment, limit: Int64) async throws(ChatError) -> [UInt8] {
-    try await adapter.download(attachment, limit: limit)
+    try await ask(await adapter.download(attachment, limit: limit))
   }
 
   /// Changes what a message says. One that has not left yet is changed before it leaves.
   public func edit(_ original: Message, to draft: MessageDraft) async throws(ChatError) -> Message {
-    try draft.check(await capabilities)
+    try draft.check(try await ownCapabilities())
     if original.id == nil, let localID = original.localID { return try editWaiting(localID, to: draft) }
     try await require(.messageEdit, .edit)
-    let edited = try await adapter.edit(original, to: draft)
+    let edited = try await ask(await adapter.edit(original, to: draft))
     apply(.messageUpdated(edited))
     return try current(edited)
   }
@@ -33,6 +33,7 @@ extension Chat {
       throw ChatError(
         .invalidArgument(field: "state"), operation: .edit, detail: "it is on its way; edit it once it is sent")
     }
+    if changed.content.attachment?.url == nil { stopUpload(of: localID) }
     publish(.messageUpdated(changed), .local)
     return changed
   }
@@ -42,7 +43,7 @@ extension Chat {
     if message.id == nil, let localID = message.localID { return try await recallWaiting(message, localID) }
     try await require(.messageRecall, .recall)
     var tombstone = message
-    do throws(ChatError) { tombstone = try await adapter.recall(message) } catch {
+    do throws(ChatError) { tombstone = try await ask(await adapter.recall(message)) } catch {
       // Another device, or a try whose answer was lost, was first.
       guard error.kind == .conflict || error.kind == .notFound, let id = message.id,
         let known = try opened(.recall).read({ session throws(ChatError) in
@@ -69,8 +70,8 @@ extension Chat {
   /// removed.
   public func deleteForMe(_ messages: [Message]) async throws(ChatError) {
     let committed = messages.filter { $0.id != nil }
-    if !committed.isEmpty, await adapter.capabilities[.messageDeleteForMe] == .native {
-      try await adapter.deleteForMe(committed)
+    if !committed.isEmpty, try await vendorCapabilities()[.messageDeleteForMe] == .native {
+      try await ask(await adapter.deleteForMe(committed))
     }
     for message in messages {
       if let id = message.id {
@@ -83,19 +84,19 @@ extension Chat {
 
   public func clearHistory(of channel: ChannelID) async throws(ChatError) {
     try await require(.historyClear, .clearHistory)
-    try await adapter.clearHistory(of: channel)
+    try await ask(await adapter.clearHistory(of: channel))
     let newest = try opened(.clearHistory).read { session throws(ChatError) in try session.newestPosition(in: channel) }
     if let newest { apply(.historyCleared(channel, upTo: newest)) }
   }
 
   public func addReaction(_ key: String, to message: Message) async throws(ChatError) -> [Reaction] {
     try await require(.messageReaction, .react)
-    return keep(try await adapter.addReaction(key, to: message), of: message)
+    return keep(try await ask(await adapter.addReaction(key, to: message)), of: message)
   }
 
   public func removeReaction(_ key: String, from message: Message) async throws(ChatError) -> [Reaction] {
     try await require(.messageReaction, .react)
-    return keep(try await adapter.removeReaction(key, from: message), of: message)
+    return keep(try await ask(await adapter.removeReaction(key, from: message)), of: message)
   }
 
   private func keep(_ reactions: [Reaction], of message: Message) -> [Reaction] {

@@ -110,7 +110,7 @@ extension Chat {
   /// What became of a try whose outcome is unknown. nil: it certainly did not arrive, or sending the same id again
   /// is harmless.
   private func lookFirst(_ entry: OutboxEntry, failures: Int) async throws(ChatError) -> Step? {
-    let vendor = await adapter.capabilities
+    let vendor = try await vendorCapabilities()
     if vendor[.messageIdempotentSend] == .native { return nil }
     guard vendor.has(.messageClientID) else {
       // Nothing to know it by: a second try might double it.
@@ -122,16 +122,6 @@ extension Chat {
       return .done
     }
     return try await look(for: entry) ? .done : nil
-  }
-
-  /// Uploads what is not uploaded yet. nil: the message was cancelled meanwhile.
-  private func uploaded(_ entry: OutboxEntry) async throws(ChatError) -> OutboxEntry? {
-    guard let attachment = entry.draft.content.attachment, attachment.url == nil else { return entry }
-    let done = try await adapter.upload(attachment, for: entry.channel, progress: uploadProgress[entry.localID])
-    return try cache?.write { session throws(ChatError) in
-      try session.setUploaded(done, of: entry.localID)
-      return try session.outboxEntry(entry.localID)
-    }
   }
 
   private func transmit(_ entry: OutboxEntry) async throws(ChatError) -> Step {
@@ -148,9 +138,9 @@ extension Chat {
       channel: current.channel, localID: current.localID, clientMessageID: current.clientMessageID,
       draft: current.draft, attempt: current.attempts + 1)
     let committed: Message
-    do throws(ChatError) { committed = try await adapter.send(message) } catch {
+    do throws(ChatError) { committed = try await ask(await adapter.send(message)) } catch {
       // "Exists already" on a later try: an earlier one arrived.
-      guard error.kind == .conflict, current.attempts > 0, await adapter.capabilities.has(.messageClientID),
+      guard error.kind == .conflict, current.attempts > 0, try await vendorCapabilities().has(.messageClientID),
         try await look(for: current)
       else { throw error }
       return .done
@@ -161,12 +151,14 @@ extension Chat {
 
   private func confirm(_ committed: Message, of entry: OutboxEntry, isLive: Bool) throws(ChatError) {
     guard let cache else { return }
+    let lifts = sendClears && committed.threadParent == nil
     let kinds = try cache.write { session throws(ChatError) in
       let change = try session.confirm(entry.localID, as: committed)
       if isLive, let position = committed.position, committed.threadParent == nil {
         try session.cover(CachedRange(low: position, high: .highest), in: committed.channel)
       }
-      return try session.events(of: change, isNew: false)
+      let lifted = lifts ? try session.liftMark(by: committed) : []
+      return try session.events(of: change, isNew: false) + lifted
     }
     for kind in kinds { publish(kind, .local) }
     settle(kinds)

@@ -61,6 +61,7 @@ extension Chat {
     }
     message.state = .cancelled
     uploadProgress[localID] = nil
+    stopUpload(of: localID)
     publish(.messageCancelled(message), .local)
     settle(localID, .failure(.cancelled(.send)))
     return true
@@ -77,7 +78,7 @@ extension Chat {
     _ progress: (@Sendable (Int64, Int64) -> Void)?
   ) async throws(ChatError) -> Message {
     try Arguments.id(channel, .send)
-    try draft.check(await capabilities)
+    try draft.check(try await ownCapabilities())
     let cache = try opened(.send)
     let entry = OutboxEntry(
       localID: localID, channel: channel, clientMessageID: clientID, draft: draft, createdAt: clock.now)
@@ -87,7 +88,7 @@ extension Chat {
       return (message, isNew && message.localID == localID && message.id == nil)
     }
     if isNew {
-      uploadProgress[localID] = progress
+      uploadProgress[localID] = progress.map { UploadProgress($0) }
       unsettled.insert(localID)
       publish(.messagePending(message), .local)
       kick(channel)
@@ -98,10 +99,10 @@ extension Chat {
   /// For those online only: one try, nothing kept.
   private func sendOnce(_ draft: MessageDraft, to channel: ChannelID) async throws(ChatError) -> Message {
     try Arguments.id(channel, .send)
-    try draft.check(await capabilities)
+    try draft.check(try await ownCapabilities())
     let id = options.makeID()
-    return try await adapter.send(
-      OutgoingMessage(channel: channel, localID: LocalID(id), clientMessageID: ClientMessageID(id), draft: draft))
+    return try await ask(await adapter.send(
+      OutgoingMessage(channel: channel, localID: LocalID(id), clientMessageID: ClientMessageID(id), draft: draft)))
   }
 
   // MARK: Waiting for the outcome

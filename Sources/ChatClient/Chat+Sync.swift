@@ -30,17 +30,19 @@ extension Chat {
 
   /// - Returns: whether everything was fetched.
   private func syncOnce() async -> Bool {
+    var missing: [ChannelID] = []
     do throws(ChatError) {
       let epochBefore = epoch
       let read = try opened(.history).read { session throws(ChatError) in try session.channelsBehind() }
       behind.merge(read) { min($0, $1) }
-      let missing = behind.keys.sorted()
+      missing = behind.keys.sorted()
       if options.syncsChannels { try await syncChannels(epochBefore) }
       try await flushMarks()
       let isComplete = await catchUp(missing)
       return isComplete && epoch == epochBefore
     } catch {
       if error.kind != .cancelled { log(.info, "sync stopped: \(error)") }
+      if case .storage = error.kind { unstored.formUnion(missing) }
       return false
     }
   }
@@ -55,7 +57,7 @@ extension Chat {
     var seen: Set<ChannelID> = []
     var token: PageToken?
     repeat {
-      let page = try await adapter.channels(ChannelQuery(includesHidden: true, limit: 100), page: token)
+      let page = try await ask(await adapter.channels(ChannelQuery(includesHidden: true, limit: 100), page: token))
       for channel in page.items {
         seen.insert(channel.id)
         for told in stored(ChatEvent(.channelChanged(channel), source: .catchUp)) { publish(told.kind, told.source) }
@@ -121,6 +123,7 @@ extension Chat {
   }
 
   private func catchUpQuietly(_ channel: ChannelID) async -> Bool {
+    guard !Task.isCancelled else { return false }
     do throws(ChatError) {
       try await catchUp(channel)
       return true
@@ -130,6 +133,11 @@ extension Chat {
       case .notFound, .permission:
         behind[channel] = nil
         return true
+      case .storage:
+        log(.error, "\(error)")
+        // Begun again with the next message that can be stored.
+        unstored.insert(channel)
+        return false
       default:
         if error.kind != .cancelled { log(.info, "catch-up of a channel stopped: \(error)") }
         return false
@@ -165,12 +173,13 @@ extension Chat {
     }
     try await learnChanges(in: channel)
     if let start, start != .highest {
-      if await adapter.capabilities.has(.historyForward) {
+      if try await vendorCapabilities().has(.historyForward) {
         try await readForward(channel, from: start)
       } else {
         try await readBackward(channel, to: start)
       }
     }
+    try await learnMarks(in: channel)
     // Lost again meanwhile: there is a new gap to close.
     if epoch == epochBefore { behind[channel] = nil }
   }
@@ -182,8 +191,8 @@ extension Chat {
       let epochBefore = epoch
       let anchor: HistoryQuery.Anchor =
         if let cursor { .cursor(cursor) } else if position == .lowest { .oldest } else { .position(position) }
-      let page = try await adapter.history(
-        of: channel, HistoryQuery(anchor: anchor, direction: .newer, limit: options.catchUpPage))
+      let page = try await ask(await adapter.history(
+        of: channel, HistoryQuery(anchor: anchor, direction: .newer, limit: options.catchUpPage)))
       let last = page.messages.last?.position ?? position
       let isEnd = page.newer == nil && isOnline && epoch == epochBefore
       try absorb(
@@ -209,7 +218,7 @@ extension Chat {
     var high: MessagePosition?
     while true {
       let epochBefore = epoch
-      let page = try await adapter.history(of: channel, query)
+      let page = try await ask(await adapter.history(of: channel, query))
       let isNewest = query.anchor == .newest && isOnline && epoch == epochBefore
       let top = isNewest ? .highest : high ?? page.messages.last?.position
       let bottom = page.older == nil ? .lowest : page.messages.first?.position
@@ -227,12 +236,12 @@ extension Chat {
 
   /// Edits and recalls since the last reading, where the vendor keeps a log of them.
   private func learnChanges(in channel: ChannelID) async throws(ChatError) {
-    guard await adapter.capabilities.has(.historyChangelog) else { return }
+    guard try await vendorCapabilities().has(.historyChangelog) else { return }
     let cache = try opened(.changelog)
     var token = try cache.read { session throws(ChatError) in try session.cursor(Self.changes, of: channel) }
     while true {
       let page: ChangePage
-      do throws(ChatError) { page = try await adapter.changes(in: channel, since: token) } catch {
+      do throws(ChatError) { page = try await ask(await adapter.changes(in: channel, since: token)) } catch {
         guard case .invalidArgument = error.kind, token != nil else { throw error }
         // The server does not know the token any more: what is cached may be out of date, and is read again.
         try await rereadAll(channel)
@@ -254,20 +263,21 @@ extension Chat {
   /// can be asked for.
   func followChanges(in channel: ChannelID) {
     guard isOnline, followed.insert(channel).inserted else { return }
-    Task { [weak self] in
-      do throws(ChatError) { try await self?.fetchChangeToken(channel) } catch {
+    Task { [weak self, session] in
+      do throws(ChatError) { try await self?.fetchChangeToken(channel, session) } catch {
         self?.log(.info, "the change log of a channel cannot be followed: \(error)")
       }
     }
   }
 
-  private func fetchChangeToken(_ channel: ChannelID) async throws(ChatError) {
-    guard await adapter.capabilities.has(.historyChangelog) else { return }
+  private func fetchChangeToken(_ channel: ChannelID, _ session: Int) async throws(ChatError) {
+    guard session == self.session else { return }
+    guard try await vendorCapabilities().has(.historyChangelog) else { return }
     let cache = try opened(.changelog)
     guard try cache.read({ session throws(ChatError) in try session.cursor(Self.changes, of: channel) }) == nil else {
       return
     }
-    let page = try await adapter.changes(in: channel, since: nil)
+    let page = try await ask(await adapter.changes(in: channel, since: nil))
     try cache.write { session throws(ChatError) in try session.setCursor(page.next, Self.changes, of: channel) }
   }
 
@@ -289,6 +299,7 @@ extension Chat {
       }
       return kinds
     }
+    purge(after: kinds)
     for kind in kinds { publish(kind, .catchUp) }
   }
 
@@ -301,7 +312,7 @@ extension Chat {
         isInclusive: true)
       var low = range.low
       while true {
-        let page = try await adapter.history(of: channel, query)
+        let page = try await ask(await adapter.history(of: channel, query))
         let high = page.newer == nil ? range.high : min(page.messages.last?.position ?? low, range.high)
         try compare(page.messages, in: channel, CachedRange(low: low, high: high))
         guard let next = page.newer, high < range.high else { break }

@@ -25,11 +25,17 @@ public actor Chat: ChatAdapter {
   /// Open from the first `connect` or `open` on, also while disconnected.
   var cache: LocalCache?
   var user: UserID?
+  /// Counted up with every opening and clearing of a cache.
+  var session = 0
   var pump: Task<Void, Never>?
+  /// Events of an earlier pump that are under way count no more.
+  var pumpNumber = 0
   /// Between a `connect` and a `disconnect`.
   var isActive = false
   /// The link stands, as far as has been told.
   var isOnline = false
+  /// Writing lifts the own read mark (`unread.sendClears`).
+  var sendClears = false
   /// Set by `disconnect`: nothing is published any more.
   var isSilent = false
   /// Counted up whenever events may have been missed: what was asked before is not known to be the newest.
@@ -40,7 +46,8 @@ public actor Chat: ChatAdapter {
   var workers: [ChannelID: Task<Void, Never>] = [:]
   var waiters: [LocalID: [UInt64: CheckedContinuation<Result<Message, ChatError>, Never>]] = [:]
   var lastWaiter: UInt64 = 0
-  var uploadProgress: [LocalID: @Sendable (Int64, Int64) -> Void] = [:]
+  var uploadProgress: [LocalID: UploadProgress] = [:]
+  var uploads: [LocalID: Task<Result<Attachment, ChatError>, Never>] = [:]
   var jitter: JitterSource
   /// Written in this process and not settled yet: another one that shares the file may send them.
   var unsettled: Set<LocalID> = []
@@ -65,6 +72,8 @@ public actor Chat: ChatAdapter {
   var behind: [ChannelID: MessagePosition] = [:]
   /// Channels of which an event could not be stored: what the cache says of them has a hole that it does not know of.
   var unstored: Set<ChannelID> = []
+  /// Words of recalled messages may stand on the disk still: another process was reading when they were to be erased.
+  var isPurgeDue = false
   /// Channels whose log of edits is followed, or was tried to be.
   var followed: Set<ChannelID> = []
   var refreshes: [ChannelID: Task<Void, Never>] = [:]
@@ -107,6 +116,27 @@ public actor Chat: ChatAdapter {
       throw ChatError(.network(.offline), operation: operation, detail: "no user yet: call connect first")
     }
     return cache
+  }
+
+  /// Asks the vendor for somebody. All calls go through here, since while one is under way the user may log out and
+  /// another one in: what was asked for the one is not stored, shown or acted on for the other.
+  /// - Throws: what the call throws; `.cancelled` when the cache is not the same one any more.
+  func ask<Answer>(_ call: @autoclosure () async throws(ChatError) -> Answer) async throws(ChatError) -> Answer {
+    let before = session
+    let answer: Answer
+    do throws(ChatError) { answer = try await call() } catch {
+      throw session == before ? error : .cancelled(error.operation)
+    }
+    guard session == before else { throw .cancelled(.cache) }
+    return answer
+  }
+
+  /// What the vendor can do for the present user.
+  func vendorCapabilities() async throws(ChatError) -> CapabilitySet { try await ask(await adapter.capabilities) }
+
+  /// The same with what the client adds.
+  func ownCapabilities() async throws(ChatError) -> CapabilitySet {
+    ClientCapabilities.effective(try await vendorCapabilities())
   }
 
   nonisolated func log(_ level: Profile.LogLevel, _ line: String) { options.log?(level, line) }

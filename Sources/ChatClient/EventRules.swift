@@ -108,6 +108,12 @@ extension CacheSession {
     return [.unreadChanged(message.channel, now)]
   }
 
+  /// Where the vendor lifts the read mark of whoever writes, what was there before an own message is read.
+  func liftMark(by message: Message) throws(ChatError) -> [ChatEvent.Kind] {
+    guard let position = message.position, try raiseReadMark(position, of: message.channel) else { return [] }
+    return try recount(message.channel)
+  }
+
   /// The unread number after the read mark moved: counted where the cache holds all of it, nothing when the mark is
   /// at the newest message, else what it was until the vendor says more.
   func recount(_ channel: ChannelID) throws(ChatError) -> [ChatEvent.Kind] {

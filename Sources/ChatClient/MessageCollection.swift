@@ -117,7 +117,9 @@ public actor MessageCollection {
 
   /// Everything that is shown is read.
   public func markRead() async throws(ChatError) {
-    let newest = items.last { $0.message.position != nil }?.message.position
+    // Own messages may stand behind a hole: what is in it has not been seen.
+    let hasHole = state.value.hasNewer
+    let newest = items.last { $0.message.position != nil && !(hasHole && $0.isOwn) }?.message.position
     guard let newest else { return }
     try await chat.markRead(channel, upTo: newest)
   }

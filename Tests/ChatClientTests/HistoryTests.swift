@@ -420,3 +420,56 @@ struct ShownFirstTests {
     #expect(lines == ["received 1", "received 3", "backfilled 1"])
   }
 }
+
+@Suite("A page that is read before the catch-up", .serialized, .timeLimit(.minutes(1)))
+struct EarlyPageTests {
+  @Test("tells what was missed, and the catch-up does not tell it again", arguments: [true, false])
+  func early(_ listsNewest: Bool) async throws {
+    let bench = try await Bench()
+    await bench.adapter.write("1", push: true)
+    await bench.heard.first { $0.isReceived("1") }
+    _ = try await bench.chat.history(of: "c", .newest(5))
+    await bench.adapter.cutLink()
+    await bench.heard.first { $0.kind == .connectionChanged(.reconnecting(attempt: 1)) }
+    for number in 2...4 { await bench.adapter.write("\(number)") }
+    await bench.adapter.holdChannels(true)
+    let before = await bench.heard.events.count { $0.isUpToDate }
+    await bench.adapter.restoreLink()
+    try await until { await bench.adapter.isHolding }
+    if listsNewest { _ = try await bench.chat.channel("c") }
+    await bench.adapter.write("5", push: true)
+    await bench.heard.first { $0.isReceived("5") }
+    let page = try await bench.chat.history(of: "c", .after(MessagePosition(sequence: 1), limit: 3))
+    #expect(page.messages.map(\.words) == ["2", "3", "4"])
+    await bench.adapter.holdChannels(false)
+    try await until { await bench.heard.events.count { $0.isUpToDate } > before }
+    let told = await bench.heard.lines.filter { !$0.hasPrefix("updated") }
+    #expect(told == ["received 1", "received 5", "backfilled 3"])
+  }
+}
+
+@Suite("Comparing with the server", .serialized, .timeLimit(.minutes(1)))
+struct RepairTests {
+  @Test("keeps what a push brings while the server is asked, and takes away what was gone before", arguments: [true, false])
+  func pushMeanwhile(_ mends: Bool) async throws {
+    let bench = try await Bench { adapter in for number in 1...5 { await adapter.write("\(number)") } }
+    _ = try await bench.chat.history(of: "c", .newest(10))
+    await bench.adapter.remove("m2")
+    await bench.adapter.holdHistory(true)
+    let work = Task {
+      if mends { return try await bench.chat.repair("c") }
+      return try await bench.chat.compareWithServer("c").surplus.count
+    }
+    while await !bench.adapter.isHolding { await Task.yield() }
+    // Told before the server's answer, which does not know it yet.
+    let pushed = Message(
+      channel: "c", id: "late", sender: "bob", position: MessagePosition(sequence: 9),
+      createdAt: Timestamp(milliseconds: 1_767_225_700_000), content: .text("pushed"))
+    await bench.adapter.publish(.messageReceived(pushed))
+    await bench.heard.first { $0.isReceived("pushed") }
+    await bench.adapter.holdHistory(false)
+    #expect(try await work.value == 1)
+    let kept = try await bench.chat.history(of: "c", .newest(10)).messages.map(\.words)
+    #expect(kept == (mends ? ["1", "3", "4", "5", "pushed"] : ["1", "2", "3", "4", "5", "pushed"]))
+  }
+}

@@ -32,6 +32,7 @@ actor ScriptedAdapter: ChatAdapter {
   private(set) var journal: [String] = []
   private(set) var messages: [ChannelID: [Message]] = [:]
   private var channels: [ChannelID: Channel] = [:]
+  private var gone: Set<ChannelID> = []
   private var steps: [ChannelID: [SendStep]] = [:]
   private var historyErrors: [ChatError?] = []
   private var historyHeld = false
@@ -41,6 +42,14 @@ actor ScriptedAdapter: ChatAdapter {
   private var number: Int64 = 0
   private(set) var changeTokens = 0
   private var changed: [ChannelID: [Message]] = [:]
+  private var memberships: [ChannelID: [Member]] = [:]
+  private var uploadsHeld = false
+  private var uploadSteps: [[Int64]] = []
+  private var failingUploads = 0
+  /// Names and bytes of all uploads that were begun.
+  private(set) var uploaded: [String] = []
+  private(set) var uploadedBytes: [[UInt8]] = []
+  private var membersRefusal: ChatError?
 
   init(without absent: [Capability] = [], emulated: [Capability] = []) {
     var levels = Dictionary(uniqueKeysWithValues: Capability.allCases.map { ($0, CapabilityLevel.native) })
@@ -68,14 +77,34 @@ actor ScriptedAdapter: ChatAdapter {
     if !isHeld { release() }
   }
 
+  func setMembers(_ members: [Member], of channel: ChannelID = "c") { memberships[channel] = members }
+  func refuseMembers(_ error: ChatError?) { membersRefusal = error }
+
+  func holdUploads(_ isHeld: Bool) {
+    uploadsHeld = isHeld
+    if !isHeld { release() }
+  }
+
+  /// What each upload tells of itself, of 100; the first ones fail after it.
+  func scriptUploads(_ steps: [[Int64]], failing: Int) { (uploadSteps, failingUploads) = (steps, failing) }
+
   /// Whether a call waits to be let go.
   var isHolding: Bool { !holders.isEmpty }
 
   func addChannel(_ id: ChannelID, kind: ChannelKind = .group) {
+    gone.remove(id)
     channels[id] = Channel(id: id, kind: kind, name: id.rawValue, myRole: .member, myState: .joined)
   }
 
-  func removeChannel(_ id: ChannelID) { channels[id] = nil }
+  func removeChannel(_ id: ChannelID) {
+    channels[id] = nil
+    gone.insert(id)
+  }
+
+  private func permitted(_ id: ChannelID, _ operation: ChatError.Operation) throws(ChatError) {
+    try live(operation)
+    if gone.contains(id) { throw ChatError(.permission(), operation: operation) }
+  }
 
   func release() {
     let waiting = holders
@@ -192,6 +221,16 @@ actor ScriptedAdapter: ChatAdapter {
   func leave(_ id: ChannelID) async throws(ChatError) { channels[id] = nil }
   func invite(_ users: [UserID], to id: ChannelID) async throws(ChatError) {}
 
+  func members(of id: ChannelID, limit: Int, page: PageToken?) async throws(ChatError) -> Page<Member> {
+    try permitted(id, .listMembers)
+    journal.append("members \(id)")
+    if let membersRefusal { throw membersRefusal }
+    let all = memberships[id] ?? []
+    let start = page.flatMap { Int($0.rawValue) } ?? 0
+    let items = Array(all.dropFirst(start).prefix(limit))
+    return Page(items: items, next: start + items.count < all.count ? PageToken("\(start + items.count)") : nil)
+  }
+
   func markRead(_ id: ChannelID, upTo position: MessagePosition?) async throws(ChatError) {
     try live(.markRead)
     journal.append("markRead \(position.map { "\($0.major)" } ?? "now")")
@@ -199,7 +238,7 @@ actor ScriptedAdapter: ChatAdapter {
 
   func send(_ message: OutgoingMessage) async throws(ChatError) -> Message {
     let words = message.draft.content.searchableText ?? message.draft.content.kindName
-    try live(.send)
+    try permitted(message.channel, .send)
     journal.append("send \(words)")
     let step = steps[message.channel]?.isEmpty == false ? steps[message.channel]?.removeFirst() : nil
     switch step ?? .commit {
@@ -220,7 +259,7 @@ actor ScriptedAdapter: ChatAdapter {
       throw ChatError(.timeout, operation: .send)
     case .hold:
       await hold()
-      try live(.send)
+      try permitted(message.channel, .send)
       return commit(message)
     }
   }
@@ -243,6 +282,20 @@ actor ScriptedAdapter: ChatAdapter {
   ) async throws(ChatError) -> Attachment {
     try live(.upload)
     journal.append("upload \(attachment.name ?? "")")
+    uploaded.append(attachment.name ?? "")
+    if case .bytes(let bytes) = attachment.source { uploadedBytes.append(bytes) }
+    if uploadsHeld {
+      await hold()
+      guard !Task.isCancelled else { throw ChatError.cancelled(.upload) }
+      try live(.upload)
+    }
+    if !uploadSteps.isEmpty {
+      for sent in uploadSteps.removeFirst() { progress?(sent, 100) }
+      if failingUploads > 0 {
+        failingUploads -= 1
+        throw ChatError(.network(.closed), operation: .upload)
+      }
+    }
     var done = attachment
     done.source = nil
     done.url = "https://files/\(attachment.name ?? "")"
@@ -250,7 +303,7 @@ actor ScriptedAdapter: ChatAdapter {
   }
 
   func history(of channel: ChannelID, _ query: HistoryQuery) async throws(ChatError) -> MessagePage {
-    try live(.history)
+    try permitted(channel, .history)
     if historyHeld { await hold() }
     let anchor: MessagePosition
     switch query.anchor {
@@ -279,6 +332,7 @@ actor ScriptedAdapter: ChatAdapter {
   }
 
   func message(_ id: MessageID, in channel: ChannelID) async throws(ChatError) -> Message {
+    try permitted(channel, .fetchMessage)
     guard let found = messages[channel]?.first(where: { $0.id == id }) else {
       throw ChatError(.notFound, operation: .fetchMessage)
     }

@@ -35,7 +35,7 @@ struct UnreadTests {
 
   @Test("rise with what others write, and not with what oneself wrote elsewhere, notices and replies in threads")
   func counts() async throws {
-    let bench = try await Bench()
+    let bench = try await Bench(ScriptedAdapter(without: [.unreadSendClears]))
     await bench.adapter.publish(.unreadChanged("c", .exact(0)))
     await told(bench, .exact(0))
     await bench.adapter.write("by bob", by: "bob", push: true)
@@ -106,5 +106,36 @@ struct UnreadTests {
       await bench.adapter.write("x", push: true)
     }
     try await until { (try await unread(bench)).number ?? -1 >= 0 }
+  }
+
+  @Test("what oneself writes, here or on another device, is after everything read where the vendor has it so", arguments: [true, false], [true, false])
+  func ownWordsRead(_ clears: Bool, _ isHere: Bool) async throws {
+    let bench = try await Bench(ScriptedAdapter(without: clears ? [] : [.unreadSendClears]))
+    await bench.adapter.publish(.unreadChanged("c", .exact(0)))
+    for number in 1...2 { await bench.adapter.write("\(number)", push: true) }
+    await told(bench, .exact(2))
+    if isHere {
+      _ = try await bench.chat.send(.text("mine"), to: "c")
+    } else {
+      await bench.adapter.write("mine", by: "alice", push: true)
+      await bench.heard.first { $0.isReceived("mine") }
+    }
+    if clears { await told(bench, .exact(0)) }
+    #expect(try await unread(bench) == .exact(clears ? 0 : 2))
+    await bench.adapter.write("after", push: true)
+    await bench.heard.first { $0.isReceived("after") }
+    #expect(try await unread(bench) == .exact(clears ? 1 : 3))
+  }
+
+  @Test("a reply of oneself in a thread clears nothing of the main list")
+  func ownReply() async throws {
+    let bench = try await Bench()
+    await bench.adapter.publish(.unreadChanged("c", .exact(0)))
+    let first = await bench.adapter.write("1", push: true)
+    await told(bench, .exact(1))
+    var draft = MessageDraft.text("reply")
+    draft.threadParent = first.id
+    _ = try await bench.chat.send(draft, to: "c")
+    #expect(try await unread(bench) == .exact(1))
   }
 }
