@@ -15,6 +15,7 @@ actor ChatRoom {
   private var oldest: Cursor?
   private var typing: Set<UserID> = []
   private var lastRead: [UserID: MessagePosition] = [:]
+  private var isLost = false
   private var events: Task<Void, Never>?
 
   init(chat: Chat, screen: ChatScreen, user: UserID) {
@@ -57,7 +58,10 @@ actor ChatRoom {
       switch input {
       case .quit: return false
       case .nothing: break
-      case .say(let text): try await say(MessageDraft.text(text))
+      case .say(let text):
+        // It comes again with its time, as a message.
+        screen.eraseTyped(line)
+        try await say(MessageDraft.text(text))
       default: try await command(input)
       }
     } catch let error as ChatError {
@@ -72,16 +76,18 @@ actor ChatRoom {
   func finish() async {
     if !screen.isInteractive {
       // By the clock, not by events: another process on the same file may send what waits, and tells nobody here.
-      while await hasWaiting(), await !isRefused() { try? await Task.sleep(for: .milliseconds(50)) }
+      while await unsent() > 0, await !isRefused() { try? await Task.sleep(for: .milliseconds(50)) }
     }
     await chat.disconnect()
     await events?.value
     screen.pass("")
+    let left = await unsent()
+    if left > 0 { screen.hint("not sent yet: \(left); kept, and sent when you come back") }
   }
 
   private func isRefused() async -> Bool { if case .refused = await chat.state { true } else { false } }
 
-  private func hasWaiting() async -> Bool { ((try? await chat.unsentCount()) ?? 0) > 0 }
+  private func unsent() async -> Int { (try? await chat.unsentCount()) ?? 0 }
 
   // MARK: Commands
 
@@ -175,8 +181,15 @@ actor ChatRoom {
   private func showMembers() async throws {
     guard let channel else { return }
     for member in try await chat.members(of: channel.id, limit: 100, page: nil).items {
-      screen.text("  \(MessageText.safe(member.user.name ?? member.user.id.rawValue))  \(member.role)")
+      let name = member.user.name ?? member.user.id.rawValue
+      screen.text("  \(MessageText.safe(name))  \(member.role)\(member.user.id == user ? "" : reach(of: member))")
     }
+  }
+
+  /// Up to where somebody has read, as far as that is told.
+  private func reach(of member: Member) -> String {
+    guard let read = lastRead[member.user.id] ?? member.readPosition, let newest else { return "" }
+    return read >= newest ? "  has read everything" : "  has not read everything"
   }
 
   private func lastOwn() async throws -> Message {
@@ -265,9 +278,15 @@ actor ChatRoom {
 
   private func showConnection(_ state: ConnectionState) {
     switch state {
-    case .reconnecting(let attempt): screen.problem("link lost, trying again (\(attempt)); what you write is kept")
+    case .reconnecting(let attempt) where isLost && screen.isInteractive: screen.pass("trying again (\(attempt))…")
+    case .reconnecting(let attempt):
+      isLost = true
+      screen.problem("link lost, trying again (\(attempt)); what you write is kept")
     case .refused(let reason): screen.problem("the service ended the session: \(reason)")
-    case .connected: if screen.json { screen.note("connected") }
+    case .connected:
+      screen.pass("")
+      if screen.json { screen.note("connected") } else if isLost { screen.hint("connected again") }
+      isLost = false
     case .connecting, .suspended, .disconnected: break
     }
   }

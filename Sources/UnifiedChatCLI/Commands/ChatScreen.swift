@@ -17,6 +17,8 @@ final class ChatScreen: Sendable {
   private let isTerminal: Bool
   /// What stands in the last line and is to be wiped before the next one.
   private let status = Mutex("")
+  /// Of the message that was printed last.
+  private let lastDay = Mutex("")
 
   init(user: UserID, json: Bool) {
     self.user = user
@@ -34,13 +36,41 @@ final class ChatScreen: Sendable {
     if json { return line(object(event, message)) }
     var text = MessageText.line(message)
     if isTerminal {
-      let time = String(message.createdAt.description.dropFirst(11).prefix(5))
+      let (day, time) = Self.local(message.createdAt)
+      let isNewDay = lastDay.withLock { last in
+        defer { last = day }
+        return last != day
+      }
+      if isNewDay { print(dim("— \(day) —")) }
       let name = MessageText.safe(message.senderName ?? message.sender?.rawValue ?? "–")
       let isOwn = message.sender == user
       text = dim(time) + "  " + (isOwn ? bold(name) : colour(name)) + "  " + MessageText.words(message.content)
         + (message.editedAt == nil ? "" : dim(" (edited)"))
     }
     print(text + (mark.isEmpty ? "" : dim(" " + mark)))
+  }
+
+  /// Day and time where the user is.
+  private static func local(_ time: Timestamp) -> (day: String, time: String) {
+    var seconds = time_t(time.milliseconds / 1000)
+    var parts = tm()
+    localtime_r(&seconds, &parts)
+    func digits(_ number: Int32, _ count: Int = 2) -> String {
+      let text = "\(number)"
+      return String(repeating: "0", count: max(0, count - text.count)) + text
+    }
+    let day = "\(digits(parts.tm_year &+ 1900, 4))-\(digits(parts.tm_mon &+ 1))-\(digits(parts.tm_mday))"
+    return (day, "\(digits(parts.tm_hour)):\(digits(parts.tm_min))")
+  }
+
+  /// Takes the line that the terminal has echoed off the screen, if it is surely one line there.
+  func eraseTyped(_ line: String) {
+    guard isInteractive else { return }
+    var size = winsize()
+    guard ioctl(1, UInt(TIOCGWINSZ), &size) == 0 else { return }
+    // No character is wider than two columns.
+    let columns = line.unicodeScalars.reduce(0) { $0 + ($1.value < 0x300 ? 1 : 2) }
+    if columns < Int(size.ws_col) { status.withLock { _ in write("\u{1B}[1A\r\u{1B}[K") } }
   }
 
   private func object(_ event: String, _ message: Message) -> JSONObject {
