@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 
 @testable import UnifiedChat
@@ -62,6 +63,21 @@ struct SystemClockTests {
     let start = ContinuousClock.now
     for milliseconds in [5, 1, 3] { try await alarms.sleep(for: .milliseconds(milliseconds)) }
     #expect(ContinuousClock.now - start >= .milliseconds(9))
+  }
+
+  @Test("one who sleeps for long costs one timer of the system, however many wake before")
+  func oneFarTimer() async throws {
+    let far = Mutex(0)
+    let alarms = SystemAlarms(wait: { time in
+      if time - .now > .seconds(60) { far.withLock { $0 += 1 } }
+      // The timers of the system are what is counted here.
+      try? await Task.sleep(until: time, clock: .continuous)
+    })
+    let sleeper = Task { try await alarms.sleep(for: .seconds(3600)) }
+    for _ in 1...20 { try await alarms.sleep(for: .milliseconds(1)) }
+    while far.withLock({ $0 }) == 0 { await Task.yield() }
+    sleeper.cancel()
+    #expect(far.withLock { $0 } == 1)
   }
 
   @Test("no time is no sleep, but a cancelled task is told so")
