@@ -87,6 +87,9 @@ public struct ExistingMessage: Sendable, Hashable {
 public struct DestinationLimits: Sendable, Hashable {
   /// Messages a call.
   public var batch: Int
+  /// Of a call, how many go into one request; nil: all. For estimates.
+  public var messagesPerRequest: Int?
+  public var usersPerRequest: Int?
   /// Channels written at once.
   public var parallelChannels: Int
   /// UTF-8 bytes of a text; nil: none known.
@@ -96,10 +99,12 @@ public struct DestinationLimits: Sendable, Hashable {
   public var attachmentBytes: Int64?
 
   public init(
-    batch: Int, parallelChannels: Int = 4, textBytes: Int? = nil, membersPerChannel: Int? = nil,
-    userIDBytes: Int? = nil, attachmentBytes: Int64? = nil
+    batch: Int, messagesPerRequest: Int? = nil, usersPerRequest: Int? = nil, parallelChannels: Int = 4,
+    textBytes: Int? = nil, membersPerChannel: Int? = nil, userIDBytes: Int? = nil, attachmentBytes: Int64? = nil
   ) {
     self.batch = batch
+    self.messagesPerRequest = messagesPerRequest
+    self.usersPerRequest = usersPerRequest
     self.parallelChannels = parallelChannels
     self.textBytes = textBytes
     self.membersPerChannel = membersPerChannel

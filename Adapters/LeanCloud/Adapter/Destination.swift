@@ -21,7 +21,9 @@ public struct LeanCloudDestination: ChatDestination {
   static let mentionLimit = 20
 
   public var limits: DestinationLimits {
-    DestinationLimits(batch: 50, parallelChannels: 4, membersPerChannel: Self.memberLimit, userIDBytes: 64)
+    DestinationLimits(
+      batch: 50, messagesPerRequest: 1, usersPerRequest: 1, parallelChannels: 4, membersPerChannel: Self.memberLimit,
+      userIDBytes: 64)
   }
 
   public init(profile: Profile, environment: AdapterEnvironment, transports: Transports) throws(ChatError) {

@@ -13,7 +13,7 @@ import UnifiedChat
 public actor OpenIMDestination: ChatDestination {
   public nonisolated let vendor: VendorName = "openim"
   public nonisolated var capabilities: CapabilitySet { OpenIMCapabilities.native }
-  public nonisolated let limits = DestinationLimits(batch: 100, parallelChannels: 16)
+  public nonisolated let limits = DestinationLimits(batch: 100, messagesPerRequest: 1, parallelChannels: 16)
 
   let admin: OpenIMAdmin
   let source: OpenIMSource

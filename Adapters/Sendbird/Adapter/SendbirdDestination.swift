@@ -36,7 +36,7 @@ public actor SendbirdDestination: ChatDestination {
       profile: profile, environment: environment, transports: transports, operation: .writeDestination)
     superThreshold = try Self.threshold(profile.options["superGroupThreshold"])
     limits = DestinationLimits(
-      batch: SendbirdLimits.migrationBatch, parallelChannels: 4, textBytes: nil,
+      batch: SendbirdLimits.migrationBatch, usersPerRequest: 1, parallelChannels: 4, textBytes: nil,
       membersPerChannel: SendbirdLimits.superGroupMembers, userIDBytes: nil,
       attachmentBytes: SendbirdLimits.uploadMiB << 20)
   }
