@@ -169,6 +169,54 @@ struct DeltaTests {
     #expect(report.isPerfect && report.load.messages == 120)
   }
 
+  @Test("a second reading with a filter keeps what the filter leaves out")
+  func filtered() async throws {
+    let harness = try MigrationHarness()
+    SampleChats.fill(harness.source)
+    _ = try await run(harness).run()
+    harness.source.state.withLock { state in
+      state.channels[0].messages[3].message.edit("edited")
+      state.channels[1].messages[3].message.edit("edited, and left out")
+    }
+    var options = MigrationOptions()
+    options.extraction.rereads = true
+    options.extraction.filter = MigrationFilter(
+      excludedChannels: ["channel 1"], excludedUsers: ["user-3"],
+      until: Timestamp(milliseconds: SampleChats.start + 20_000), kinds: ["text", "file"])
+    let summary = try await MigrationRun(
+      source: harness.source, archive: harness.archivePath, options: options, clock: harness.clock
+    ).pull()
+    // Message 3 is the third user's, who is left out.
+    #expect(summary.changed == 0 && summary.removed == 0 && summary.newMessages == 0)
+    let archive = try Archive.open(at: harness.archivePath)
+    let counts = try await archive.counts()
+    #expect(counts.users == 10 && counts.channels == 4 && counts.messages == 120)
+    #expect(try await archive.member("user-3", of: 1) != nil)
+    #expect(try await archive.verify().isWhole)
+    try await archive.close()
+    // Without the filter what was left out comes along.
+    #expect(try await run(harness).pull().changed == 2)
+  }
+
+  @Test("a refused change of a profile makes no second account, and is listed")
+  func refusedProfile() async throws {
+    let harness = try MigrationHarness()
+    SampleChats.fill(harness.source)
+    #expect(try await run(harness).run().isPerfect)
+    harness.source.state.withLock { $0.users[2].user.name = "A name that is refused" }
+    let before = harness.destination.state.withLock { $0.users.map(\.user.id) }
+    harness.destination.setFault { call, _, committed in
+      call == "putUsers" && !committed
+        ? ChatError(.invalidArgument(field: "nickname"), operation: .writeDestination) : nil
+    }
+    let report = try await run(harness).run()
+    #expect(harness.destination.state.withLock { $0.users.map(\.user.id) } == before)
+    #expect(report.exceptions.map(\.id) == ["user-2"] && report.load.refused == 1 && !report.isGood)
+    let ledger = try SQLiteLedger(at: harness.ledgerPath)
+    #expect(try await ledger.destinations(of: ["user-2"]) == ["user-2": "user-2"])
+    try await ledger.close()
+  }
+
   @Test("following ends with a pass that finds nothing, after the cut-over, and a verification")
   func following() async throws {
     let harness = try MigrationHarness()

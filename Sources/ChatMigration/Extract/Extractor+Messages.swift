@@ -9,6 +9,8 @@ extension Extractor {
       var new = 0
       while let channel = try await cursor.next() {
         if Task.isCancelled { throw .cancelled(.readSource) }
+        // Of an earlier pull without the filter: it stays as it is.
+        guard options.filter.admits(channel.id) else { continue }
         new += try await read(channel)
       }
       return new

@@ -62,6 +62,8 @@ public protocol Ledger: Sendable {
   /// Ids at the destination of those that are known to be there.
   func destinations(of messages: [MessageID], in channel: Int64) async throws(ChatError) -> [MessageID: MessageID]
   func originals(of messages: [MessageID], in channel: Int64) async throws(ChatError) -> [MessageID: MessageID]
+  /// Ids at the destination of the messages that reactions to `message` became, by the ids that were made for them.
+  func reactions(to message: MessageID, in channel: Int64) async throws(ChatError) -> [MessageID: MessageID]
   /// Found at the destination, without moving the watermark.
   func commit(found: [MessageID: MessageID], in channel: Int64, areOwn: Bool) async throws(ChatError)
   /// All up to `ordinal` is confirmed.

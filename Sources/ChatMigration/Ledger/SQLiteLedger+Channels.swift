@@ -126,6 +126,15 @@ extension SQLiteLedger {
     return found
   }
 
+  public func reactions(to message: MessageID, in channel: Int64) throws(ChatError) -> [MessageID: MessageID] {
+    let prefix = message.rawValue + ReactionForm.mark
+    let rows = try database.rows(
+      "SELECT original, destination FROM messages WHERE channel = ? AND original >= ? AND original < ?",
+      .integer(channel), .text(prefix), .text(prefix + "g")
+    ) { row in (MessageID(row.text(0)), MessageID(row.text(1))) }
+    return Dictionary(rows, uniquingKeysWith: { first, _ in first })
+  }
+
   public func commit(found: [MessageID: MessageID], in channel: Int64, areOwn: Bool) throws(ChatError) {
     try database.transaction { () throws(ChatError) in
       for (original, destination) in found {
@@ -333,7 +342,8 @@ extension SQLiteLedger {
     counts.users = Int(try note("crossed.users") ?? "") ?? 0
     counts.channels = try database.count("SELECT count(*) FROM channels WHERE destination IS NOT NULL")
     counts.finishedChannels = try database.count("SELECT count(*) FROM channels WHERE state = 'finished'")
-    counts.messages = try database.count("SELECT count(*) FROM messages")
+    counts.messages = try database.count(
+      "SELECT count(*) FROM messages WHERE original NOT LIKE '%\(ReactionForm.mark)%'")
     counts.refused = try database.count("SELECT count(*) FROM exceptions WHERE outcome = 'refused'")
     counts.skipped = try database.count("SELECT count(*) FROM exceptions WHERE outcome = 'skipped'")
     counts.late = try database.count(

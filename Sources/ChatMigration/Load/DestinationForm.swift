@@ -39,14 +39,27 @@ struct DestinationForm: Sendable {
     return copy
   }
 
-  /// Reply target and thread parent stay the original ones.
+  /// Reply target and thread parent stay the original ones. Without reactions where those become messages.
   func message(_ record: MessageRecord, users: [UserID: UserID]) -> MessageRecord {
     let admitted = record.message.removingUsers(rules.filter.excludedUsers)
     var message = admitted.mappingUsers { users[$0] ?? $0 }
     if rules.rewritesMentions { rewriteMentions(of: admitted, in: &message, users) }
+    if rules.reactions == .messages { message.reactions = [] }
     let origin = Origin(vendor: vendor, id: message.id?.rawValue ?? "", channel: record.message.channel)
     return MessageRecord(message: message, origin: origin)
   }
+
+  /// What is written beside a message that the filter admits, in order: its reactions, where those become messages.
+  func reactions(of record: MessageRecord, users: [UserID: UserID]) -> [MessageRecord] {
+    guard rules.reactions == .messages, !record.message.reactions.isEmpty, rules.filter.admits(record.message) else {
+      return []
+    }
+    let admitted = record.message.removingUsers(rules.filter.excludedUsers).reactions
+    let mapped = admitted.map { Reaction(key: $0.key, users: $0.users.map { users[$0] ?? $0 }) }
+    return ReactionForm.messages(of: message(record, users: users), reactions: mapped, originals: admitted)
+  }
+
+  func reactionCount(of record: MessageRecord) -> Int { reactions(of: record, users: [:]).count }
 
   /// Whether a mention in the text has to follow the id of its user.
   func rewrites(_ message: Message, users: [UserID: UserID]) -> Bool {

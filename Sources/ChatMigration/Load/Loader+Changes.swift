@@ -24,8 +24,10 @@ extension Loader {
       var work = UserWork(isFirst: false)
       try await load(users, form, &work)
       done = last.number
-      // They were counted when they were first written.
-      try await ledger.commit(0, changesUpTo: done, gone: [], late: [], LoadTally())
+      // They were counted when they were first written; what was refused now was not.
+      var refused = LoadTally()
+      for exception in work.tally.exceptions { refused.add(exception) }
+      try await ledger.commit(0, changesUpTo: done, gone: [], late: [], refused)
       changeCount.add(users.count)
     }
   }
@@ -87,22 +89,29 @@ extension Loader {
   ) async throws(ChatError) {
     let ids = changes.filter { $0.list == .messages && $0.isRemoved }.map { MessageID($0.id) }
     let present = try await archive.messages(in: work.channel, ids: ids)
-    let places = try await ledger.destinations(of: ids.filter { present[$0] == nil }, in: work.channel)
-    let gone = ids.filter { places[$0] != nil }
-    for start in stride(from: 0, to: gone.count, by: max(1, destination.limits.batch)) {
-      let part = Array(gone[start..<min(gone.count, start + max(1, destination.limits.batch))])
+    var places = try await ledger.destinations(of: ids.filter { present[$0] == nil }, in: work.channel)
+    var gone = ids.filter { places[$0] != nil }
+    for id in gone where work.form.rules.reactions == .messages {
+      for (reaction, place) in try await ledger.reactions(to: id, in: work.channel) {
+        places[reaction] = place
+        gone.append(reaction)
+      }
+    }
+    for part in gone.chunks(of: max(1, destination.limits.batch)) {
       do throws(ChatError) {
-        try await pacer.perform(.writeDestination) { [place = work.destination] () throws(ChatError) in
+        try await pacer.perform(.writeDestination) { [place = work.destination, places] () throws(ChatError) in
           try await destination.removeMessages(part.compactMap { places[$0] }, in: place)
         }
         result.gone += part
-        result.count += part.count
+        result.count += part.filter { ReactionForm.message(of: $0) == nil }.count
         for id in part.compactMap({ places[$0] }) {
           result.late.append(LateLoss(kind: LateLoss.removed, id: id.rawValue, loss: .tombstone))
         }
       } catch {
         guard error.isOfItems else { throw error }
-        for id in part { result.add(late: .lateRemoval, kind: "message", id: id.rawValue) }
+        for id in part where ReactionForm.message(of: id) == nil {
+          result.add(late: .lateRemoval, kind: "message", id: id.rawValue)
+        }
       }
     }
   }
@@ -123,6 +132,43 @@ extension Loader {
       var uncounted = LoadTally()
       let record = try await placingAttachments(of: work.form.message(original, users: users), work, &uncounted)
       try await change(record, archived.id, place, work, &result)
+      if work.form.rules.reactions == .messages {
+        try await changeReactions(work.form.reactions(of: original, users: users), to: archived.id, work, &result)
+      }
+    }
+  }
+
+  /// Writes the reactions that are new and removes those that are gone. A reaction has no time of its own, so a late one
+  /// comes behind what was written before.
+  private func changeReactions(
+    _ wanted: [MessageRecord], to message: MessageID, _ work: ChannelWork, _ result: inout ChangeResult
+  ) async throws(ChatError) {
+    let known = try await ledger.reactions(to: message, in: work.channel)
+    let ids = Set(wanted.compactMap(\.message.id))
+    let gone = known.keys.filter { !ids.contains($0) }
+    let new = wanted.filter { $0.message.id.map { known[$0] == nil } ?? false }
+    do throws(ChatError) {
+      for part in gone.chunks(of: max(1, destination.limits.batch)) {
+        try await pacer.perform(.writeDestination) { [place = work.destination] () throws(ChatError) in
+          try await destination.removeMessages(part.compactMap { known[$0] }, in: place)
+        }
+        result.gone += part
+        for id in part.compactMap({ known[$0] }) {
+          result.late.append(LateLoss(kind: LateLoss.removed, id: id.rawValue, loss: .tombstone))
+        }
+      }
+      for part in new.chunks(of: max(1, destination.limits.batch)) {
+        let outcomes = try await pacer.perform(.writeDestination) {
+          [place = work.destination] () throws(ChatError) in try await destination.putMessages(part, in: place)
+        }
+        var found: [MessageID: MessageID] = [:]
+        for (record, outcome) in zip(part, outcomes) { if let id = record.message.id { found[id] = outcome.id } }
+        try await ledger.commit(found: found, in: work.channel, areOwn: true)
+        if found.count < part.count { result.add(late: .lateReactions, kind: "message", id: message.rawValue) }
+      }
+    } catch {
+      guard error.isOfItems else { throw error }
+      result.add(late: .lateReactions, kind: "message", id: message.rawValue)
     }
   }
 

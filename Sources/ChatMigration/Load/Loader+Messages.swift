@@ -36,12 +36,17 @@ extension Loader {
     page = Array(page.prefix(granted))
     let originals = try page.map { stored throws(ChatError) in try stored.stored.message() }
     let users = try await directory.destinations(of: Set(originals.flatMap(\.message.namedUsers)))
-    var batch = Batch(records: originals.map { work.form.message($0, users: users) })
-    for (id, found) in try await ledger.destinations(of: page.map(\.id), in: work.channel) {
+    var batch = Batch(
+      records: originals.flatMap {
+        [work.form.message($0, users: users)] + work.form.reactions(of: $0, users: users)
+      })
+    for (id, found) in try await ledger.destinations(of: batch.records.compactMap(\.message.id), in: work.channel) {
       batch.outcomes[id] = .existed(found)
     }
     for original in originals {
-      guard let id = original.message.id, batch.outcomes[id] == nil else { continue }
+      guard let id = original.message.id else { continue }
+      if !work.form.reactions(of: original, users: users).isEmpty { batch.tally.add(.reactionMessages, of: id.rawValue) }
+      guard batch.outcomes[id] == nil else { continue }
       if !work.form.rules.filter.admits(original.message) { batch.outcomes[id] = .skipped(.filtered) }
       if work.form.rules.rewritesMentions, work.form.rewrites(original.message, users: users) {
         batch.tally.add(.rewrittenMention, of: id.rawValue)
@@ -66,6 +71,8 @@ extension Loader {
       switch outcome {
       case .written, .existed:
         batch.tally.crossed += 1
+        // What was lost of a reaction is told with its message.
+        guard ReactionForm.message(of: id) == nil else { continue }
         for loss in destination.losses(of: .message(record)) { batch.tally.add(loss, of: id.rawValue) }
       case .refused(let error):
         batch.tally.add(
@@ -81,7 +88,7 @@ extension Loader {
 
   /// Until each message of the batch has an outcome, in order.
   private func write(_ batch: inout Batch, _ work: inout ChannelWork) async throws(ChatError) {
-    var groups: [[MessageRecord]] = [batch.open]
+    var groups = batch.open.chunks(of: max(1, destination.limits.batch)).reversed() as [[MessageRecord]]
     var attempt = 0
     while let group = groups.popLast() {
       let open = group.filter { $0.message.id.map { batch.outcomes[$0] == nil } ?? false }
@@ -223,5 +230,12 @@ extension Loader {
       copy.sha256 = nil
       return copy
     }
+  }
+}
+
+extension Array {
+  /// In order, each but the last of `size` elements.
+  func chunks(of size: Int) -> [[Element]] {
+    stride(from: 0, to: count, by: size).map { Array(self[$0..<Swift.min(count, $0 + size)]) }
   }
 }

@@ -155,8 +155,12 @@ public struct Loader: Sendable {
         try await settle(id, record.user.id, given)
         if case .written = outcome { work.created.append(id) }
         work.tally.crossed += 1
-        for loss in destination.losses(of: .user(record)) { work.tally.add(loss, of: id.rawValue) }
-        if given != id { work.tally.add(.mappedUser, of: id.rawValue) }
+        let losses = destination.losses(of: .user(record))
+        for loss in losses { work.tally.add(loss, of: id.rawValue) }
+        // The destination may have told why itself.
+        if given != id, !losses.contains(where: { $0.field == Loss.mappedUser.field }) {
+          work.tally.add(.mappedUser, of: id.rawValue)
+        }
       } catch where error.kind == .conflict {
         try await retry(original, form, because: error, &work)
       }

@@ -12,9 +12,18 @@ public struct LoadRules: Sendable, Hashable {
     case link
   }
 
+  /// What to do with reactions.
+  public enum Reactions: String, Sendable, Hashable, CaseIterable {
+    /// They stay with their message: as reactions where the service has them, else in its custom data.
+    case data
+    /// Each is a message that answers the one it is about, which every client shows.
+    case messages
+  }
+
   /// What does not pass is listed as skipped.
   public var filter: MigrationFilter
   public var attachments: Attachments
+  public var reactions: Reactions
   /// Ids of channels at the destination, where they are not to be the original ones.
   public var channels: [ChannelID: ChannelID]
   /// Roles by record name: `owner`, `admin`, `member`, or a vendor's own.
@@ -24,10 +33,12 @@ public struct LoadRules: Sendable, Hashable {
 
   public init(
     filter: MigrationFilter = MigrationFilter(), attachments: Attachments = .upload,
-    channels: [ChannelID: ChannelID] = [:], roles: [String: String] = [:], rewritesMentions: Bool = true
+    reactions: Reactions = .data, channels: [ChannelID: ChannelID] = [:], roles: [String: String] = [:],
+    rewritesMentions: Bool = true
   ) {
     self.filter = filter
     self.attachments = attachments
+    self.reactions = reactions
     self.channels = channels
     self.roles = roles
     self.rewritesMentions = rewritesMentions
@@ -50,6 +61,8 @@ public struct LoadRules: Sendable, Hashable {
   private func json() -> JSONValue {
     var object = JSONObject()
     object["attachments"] = .string(attachments.rawValue)
+    // Left out by default, as in ledgers that were begun before there was a choice.
+    if reactions != .data { object["reactions"] = .string(reactions.rawValue) }
     object["rewritesMentions"] = .bool(rewritesMentions)
     object["channels"] = Self.pairs(channels.map { ($0.key.rawValue, $0.value.rawValue) })
     object["roles"] = Self.pairs(roles.map { ($0.key, $0.value) })
@@ -59,12 +72,14 @@ public struct LoadRules: Sendable, Hashable {
     object["since"] = filter.since.map { .int($0.milliseconds) }
     object["until"] = filter.until.map { .int($0.milliseconds) }
     object["kinds"] = filter.kinds.map { Self.list(Array($0)) }
+    object["thread"] = filter.thread.map { .string($0.rawValue) }
     return .object(object)
   }
 
   private init(json: JSONValue) {
     self.init()
     attachments = json["attachments"]?.string.flatMap { Attachments(rawValue: $0) } ?? .upload
+    reactions = json["reactions"]?.string.flatMap { Reactions(rawValue: $0) } ?? .data
     rewritesMentions = json["rewritesMentions"]?.bool ?? true
     for (old, new) in Self.pairs(json["channels"]) { channels[ChannelID(old)] = ChannelID(new) }
     for (old, new) in Self.pairs(json["roles"]) { roles[old] = new }
@@ -74,6 +89,7 @@ public struct LoadRules: Sendable, Hashable {
     filter.since = json["since"]?.int.map { Timestamp(milliseconds: $0) }
     filter.until = json["until"]?.int.map { Timestamp(milliseconds: $0) }
     filter.kinds = json["kinds"].map { Set(Self.list($0)) }
+    filter.thread = json["thread"]?.string.map { MessageID($0) }
   }
 
   private static func list(_ names: [String]) -> JSONValue {

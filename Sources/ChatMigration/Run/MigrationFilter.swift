@@ -12,10 +12,13 @@ public struct MigrationFilter: Sendable, Hashable {
   public var until: Timestamp?
   /// Names of contents (`MessageContent.kindName`); nil: all.
   public var kinds: Set<String>?
+  /// Of messages only this one and the replies of its thread; nil: all.
+  public var thread: MessageID?
 
   public init(
     channels: Set<ChannelID>? = nil, excludedChannels: Set<ChannelID> = [], excludedUsers: Set<UserID> = [],
-    since: Timestamp? = nil, until: Timestamp? = nil, kinds: Set<String>? = nil
+    since: Timestamp? = nil, until: Timestamp? = nil, kinds: Set<String>? = nil,
+    thread: MessageID? = nil
   ) {
     self.channels = channels
     self.excludedChannels = excludedChannels
@@ -23,6 +26,7 @@ public struct MigrationFilter: Sendable, Hashable {
     self.since = since
     self.until = until
     self.kinds = kinds
+    self.thread = thread
   }
 
   public func admits(_ channel: ChannelID) -> Bool {
@@ -35,6 +39,7 @@ public struct MigrationFilter: Sendable, Hashable {
     if let sender = message.sender, !admits(sender) { return false }
     if let since, message.createdAt < since { return false }
     if let until, message.createdAt >= until { return false }
+    if let thread, message.id != thread, message.threadParent != thread { return false }
     return kinds?.contains(message.content.kindName) != false
   }
 }

@@ -57,7 +57,8 @@ extension MigrationPlan {
 
   private static func duration(_ duration: Duration) -> String {
     let seconds = max(1, duration.components.seconds)
+    func words(_ number: Int64, _ unit: String) -> String { "\(number) \(unit)\(number == 1 ? "" : "s")" }
     return seconds < 60
-      ? "\(seconds) seconds" : seconds < 7200 ? "\(seconds / 60) minutes" : "\(seconds / 3600) hours"
+      ? words(seconds, "second") : seconds < 7200 ? words(seconds / 60, "minute") : words(seconds / 3600, "hour")
   }
 }

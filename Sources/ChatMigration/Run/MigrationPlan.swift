@@ -93,7 +93,8 @@ struct Planner {
   }
 
   mutating func finish() -> MigrationPlan {
-    plan.requests += (plan.users + Loader.userBatch - 1) / Loader.userBatch + 2 * plan.channels + plan.attachments
+    let users = min(Loader.userBatch, max(1, destination.limits.usersPerRequest ?? Loader.userBatch))
+    plan.requests += (plan.users + users - 1) / users + 2 * plan.channels + plan.attachments
     plan.losses = losses.sorted
     plan.overLimit = over.sorted
     return plan
@@ -138,6 +139,7 @@ struct Planner {
     for record in records {
       let id = record.message.id?.rawValue ?? ""
       note(destination.losses(of: .message(form.message(record, users: users.explicit))), id)
+      if !form.reactions(of: record, users: users.explicit).isEmpty { losses.add(.reactionMessages, of: id) }
       for attachment in record.message.content.attachments {
         plan.attachments += 1
         plan.attachmentBytes += attachment.size ?? 0
@@ -153,7 +155,7 @@ struct Planner {
   }
 
   mutating func endChannel(messages: Int) {
-    let batch = max(1, destination.limits.batch)
+    let batch = max(1, min(destination.limits.batch, destination.limits.messagesPerRequest ?? .max))
     plan.requests += (messages + batch - 1) / batch
   }
 

@@ -9,6 +9,22 @@ public struct MigrationProgress: Sendable, Hashable {
     case verifyUsers, verifyChannels
     case planning, rollBack
 
+    /// For a person.
+    public var words: String {
+      switch self {
+      case .pullUsers: "reading users"
+      case .pullChannels: "reading channels"
+      case .pullMessages: "reading messages"
+      case .sealArchive: "sealing the archive"
+      case .loadUsers: "writing users"
+      case .loadChannels: "writing messages"
+      case .verifyUsers: "checking users"
+      case .verifyChannels: "checking messages"
+      case .planning: "planning"
+      case .rollBack: "removing channels"
+      }
+    }
+
     /// What `done` and `total` count.
     public var unit: String {
       switch self {

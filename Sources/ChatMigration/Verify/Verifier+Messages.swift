@@ -9,6 +9,9 @@ private struct MessageWalk {
   let form: DestinationForm
   var marks: ReadMarkWalk
   var lastOrdinal: Int64 = 0
+  /// Messages that reactions became, of the messages that were found, and how many of them were found.
+  var reactionsExpected = 0
+  var reactionsFound = 0
   var expected = LineDigest()
   var actual = LineDigest()
 }
@@ -59,8 +62,10 @@ extension Verifier {
     _ result: inout ChannelVerification, _ tally: inout VerifyTally
   ) async throws(ChatError) {
     let paired = items.filter { $0.origin?.vendor == walk.form.vendor }
+    let ids = paired.compactMap { $0.origin.map { MessageID($0.id) } }
     let archived = try await archive.messages(
-      in: walk.channel.ordinal, ids: paired.compactMap { $0.origin.map { MessageID($0.id) } })
+      in: walk.channel.ordinal,
+      ids: walk.form.rules.reactions == .messages ? ids + ids.compactMap(ReactionForm.message) : ids)
     let targets = items.flatMap { [$0.message.replyTo?.id, $0.message.threadParent].compactMap(\.self) }
     let originals = try await ledger.originals(of: targets, in: walk.channel.ordinal)
     let expected = try await expectedForms(archived, walk.form)
@@ -71,9 +76,14 @@ extension Verifier {
     for item in items {
       let id = MessageID(item.origin?.id ?? "")
       guard item.origin?.vendor == walk.form.vendor, let stored = archived[id], let original = expected[id] else {
-        try await take(foreign: item, &walk, &result)
+        if item.origin?.vendor == walk.form.vendor, let reaction = expected[id] {
+          try await take(reaction: reaction, item, originals, scratch, &walk, &result, &tally)
+        } else {
+          try await take(foreign: item, &walk, &result)
+        }
         continue
       }
+      walk.reactionsExpected += walk.form.reactionCount(of: try stored.stored.message())
       walk.marks.pass(item.message.position, ordinal: stored.ordinal)
       defer { next += 1 }
       if seen[next] {
@@ -99,7 +109,27 @@ extension Verifier {
     for (id, stored) in archived { records[id] = try stored.stored.message() }
     let people = Set(records.values.flatMap(\.message.namedUsers))
     let users = try await ledger.destinations(of: Array(people))
-    return records.mapValues { form.message($0, users: users) }
+    var forms = records.mapValues { form.message($0, users: users) }
+    for record in records.values {
+      for reaction in form.reactions(of: record, users: users) {
+        if let id = reaction.message.id { forms[id] = reaction }
+      }
+    }
+    return forms
+  }
+
+  /// A message that a reaction became.
+  private func take(
+    reaction expected: MessageRecord, _ item: MessageRecord, _ originals: [MessageID: MessageID],
+    _ scratch: VerifyScratch, _ walk: inout MessageWalk, _ result: inout ChannelVerification, _ tally: inout VerifyTally
+  ) async throws(ChatError) {
+    let id = expected.message.id?.rawValue ?? ""
+    guard try await scratch.mark([id], .messages, channel: walk.channel.ordinal) == [false] else {
+      result.doubled += 1
+      return result.note(VerifyFinding(kind: "message", sign: .different, id: id, what: "doubled"))
+    }
+    walk.reactionsFound += 1
+    try await compare(expected, item, originals, &walk, &result, &tally)
   }
 
   private func take(
@@ -112,7 +142,10 @@ extension Verifier {
       // What the vendor keeps of a message that a run removed again.
       result.notices += 1
     } else if let origin = item.origin, origin.vendor == walk.form.vendor,
-      try await !ledger.lateLosses(of: "message", origin.id, in: walk.channel.ordinal).isEmpty
+      try await !ledger.lateLosses(
+        of: "message", (ReactionForm.message(of: MessageID(origin.id)) ?? MessageID(origin.id)).rawValue,
+        in: walk.channel.ordinal
+      ).isEmpty
     {
       // Gone at its source, and not removable here.
       result.excepted += 1
@@ -132,7 +165,7 @@ extension Verifier {
     _ walk: inout MessageWalk, _ result: inout ChannelVerification, _ tally: inout VerifyTally
   ) async throws(ChatError) {
     let id = expected.message.id?.rawValue ?? ""
-    for field in MessageField.allCases where field.isCompared {
+    for field in MessageField.allCases where field.isCompared && ReactionForm.message(of: MessageID(id)) == nil {
       if expected.message.value(of: field) != nil { tally.fieldCounts["message.\(field.rawValue)", default: 0] += 1 }
     }
     var one = expected.message
@@ -225,7 +258,7 @@ extension Verifier {
   private func findMissing(
     _ scratch: VerifyScratch, _ walk: MessageWalk, _ result: inout ChannelVerification
   ) async throws(ChatError) {
-    guard result.found < result.expected else { return }
+    guard result.found < result.expected || walk.reactionsFound < walk.reactionsExpected else { return }
     let channel = walk.channel.ordinal
     var after: Int64 = 0
     while true {
@@ -240,6 +273,23 @@ extension Verifier {
         }
         result.missing += 1
         result.note(VerifyFinding(kind: "message", sign: .missing, id: message.id.rawValue, what: "missing"))
+      }
+      if walk.form.rules.reactions == .messages { try await findMissingReactions(page, scratch, walk, &result) }
+    }
+  }
+
+  private func findMissingReactions(
+    _ page: [ArchivedMessage], _ scratch: VerifyScratch, _ walk: MessageWalk, _ result: inout ChannelVerification
+  ) async throws(ChatError) {
+    let channel = walk.channel.ordinal
+    for message in page {
+      let ids = walk.form.reactions(of: try message.stored.message(), users: [:]).compactMap(\.message.id?.rawValue)
+      for (id, isSeen) in zip(ids, try await scratch.contains(ids, .messages, channel: channel)) where !isSeen {
+        guard try await ledger.exception(of: "message", id, in: channel) == nil else { continue }
+        let late = try await ledger.lateLosses(of: "message", message.id.rawValue, in: channel)
+        guard !late.contains(.lateReactions) else { continue }
+        result.missing += 1
+        result.note(VerifyFinding(kind: "message", sign: .missing, id: id, what: "a reaction is missing"))
       }
     }
   }

@@ -11,6 +11,7 @@ enum FilterOptions {
     .value("since", "TIME", "messages from here on: 2026-11-30, 2026-11-30T08:00:00Z, or milliseconds since 1970"),
     .value("until", "TIME", "messages before this"),
     .value("kind", "NAME", "only contents of this kind: text, image, file, …", repeatable: true),
+    .value("thread", "ID", "only this message and the replies of its thread"),
   ]
 
   static func filter(_ invocation: Invocation) throws -> MigrationFilter {
@@ -20,6 +21,7 @@ enum FilterOptions {
     filter.excludedUsers = Set(invocation.all("exclude-user").map { UserID($0) })
     filter.since = try time("since", invocation)
     filter.until = try time("until", invocation)
+    filter.thread = invocation.value("thread").map { MessageID($0) }
     if invocation.has("kind") { filter.kinds = Set(invocation.all("kind")) }
     return filter
   }

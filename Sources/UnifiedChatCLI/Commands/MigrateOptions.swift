@@ -11,6 +11,8 @@ enum MigrateOptions {
     .value("role", "OLD=NEW", "another role: owner, admin, member, or a vendor's own", repeatable: true),
     .value("attachments", "CHOICE", "store them at the destination, or leave them where they are",
       choices: LoadRules.Attachments.allCases.map(\.rawValue)),
+    .value("reactions", "CHOICE", "keep them with their message, or make each a message that answers it",
+      choices: LoadRules.Reactions.allCases.map(\.rawValue)),
     .flag("keep-mentions", "leave @id in texts as it is, even where the id changes"),
   ]
 
@@ -44,7 +46,7 @@ enum MigrateOptions {
 
   /// nil when nothing is said: the ledger's rules then hold.
   static func rules(_ invocation: Invocation) throws -> LoadRules? {
-    let names = FilterOptions.specs.map(\.name) + ["channels", "role", "attachments", "keep-mentions"]
+    let names = FilterOptions.specs.map(\.name) + ["channels", "role", "attachments", "reactions", "keep-mentions"]
     guard names.contains(where: invocation.has) else { return nil }
     var rules = LoadRules(filter: try FilterOptions.filter(invocation))
     if let path = invocation.value("channels") {
@@ -58,6 +60,7 @@ enum MigrateOptions {
       rules.roles[parts[0]] = parts[1]
     }
     if let choice = invocation.value("attachments") { rules.attachments = LoadRules.Attachments(rawValue: choice) ?? .upload }
+    if let choice = invocation.value("reactions") { rules.reactions = LoadRules.Reactions(rawValue: choice) ?? .data }
     rules.rewritesMentions = !invocation.has("keep-mentions")
     return rules
   }
