@@ -99,7 +99,7 @@ enum MigrateCommands {
 
   static func finish(_ report: FidelityReport, _ invocation: Invocation) throws -> ExitCode {
     for file in invocation.all("report") { try write(report, to: file) }
-    Standard.line(invocation.json ? report.json().text() : report.markdown())
+    Standard.line(invocation.json ? report.json().text() : report.words())
     return report.isGood ? .success : .different
   }
 
@@ -123,6 +123,8 @@ enum MigrateCommands {
     options.extraction.rereads = invocation.has("delta")
     options.load.users = try MigrateOptions.users(invocation)
     options.load.rules = try MigrateOptions.rules(invocation)
+    // What is not wanted does not come into the archive either.
+    options.extraction.filter = try FilterOptions.filter(invocation)
     options.load.limits = try MigrateOptions.limits(invocation)
     if let parallel = try invocation.integer("parallel", in: 1...64) {
       options.extraction.parallelChannels = parallel

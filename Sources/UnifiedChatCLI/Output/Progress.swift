@@ -1,3 +1,4 @@
+import ChatMigration
 import Foundation
 import Synchronization
 
@@ -7,74 +8,101 @@ import Synchronization
   import Darwin
 #endif
 
-/// Shows how far a long run has come: one line that rewrites itself on a terminal, a JSON line every second
-/// elsewhere. Goes to standard error, so that results can be piped.
+/// Shows how far a long run has come: on a terminal one bar for each stage, the last one of which rewrites itself;
+/// elsewhere a JSON line every second. Goes to standard error, so that results can be piped.
 final class ProgressLine: Sendable {
   enum Style: Sendable { case terminal, json }
 
   private struct State {
-    var phase = ""
+    var current: MigrationProgress?
     var startedAt = ContinuousClock.now
-    var startedAtCount = 0
+    /// Done when the stage began, by an earlier run.
+    var head = 0
     var shownAt: ContinuousClock.Instant?
     var width = 0
   }
 
   private let style: Style
   private let state = Mutex(State())
+  private let emit: @Sendable (String) -> Void
 
-  init() { style = isatty(2) == 1 ? .terminal : .json }
+  convenience init() {
+    self.init(isatty(2) == 1 ? .terminal : .json) { Standard.write($0, to: .error) }
+  }
 
-  /// `total` nil: unknown.
-  func show(_ phase: String, done: Int, total: Int?, unit: String) {
+  init(_ style: Style, emit: @escaping @Sendable (String) -> Void) {
+    self.style = style
+    self.emit = emit
+  }
+
+  func show(_ progress: MigrationProgress, at now: ContinuousClock.Instant = .now) {
     state.withLock { state in
-      let now = ContinuousClock.now
-      if state.phase != phase {
+      if state.current?.phase != progress.phase {
         finishLine(&state)
-        state.phase = phase
         state.startedAt = now
-        state.startedAtCount = done
+        state.head = progress.done
         state.shownAt = nil
       }
-      let isLast = total.map { done >= $0 } ?? false
+      state.current = progress
       let pause: Duration = style == .terminal ? .milliseconds(100) : .seconds(1)
-      if let shown = state.shownAt, now - shown < pause, !isLast { return }
-      state.shownAt = now
-      let seconds = (now - state.startedAt) / .seconds(1)
-      let rate = seconds > 0.2 ? Double(done - state.startedAtCount) / seconds : nil
-      write(phase, done, total, unit, rate, &state)
+      if let shown = state.shownAt, now - shown < pause, !progress.isFinished { return }
+      write(progress, now, &state)
     }
   }
 
-  func end() { state.withLock { finishLine(&$0) } }
+  /// Says again how far the run is, so that one that waits is not taken for one that hangs.
+  func tick(at now: ContinuousClock.Instant = .now) {
+    state.withLock { state in
+      guard let progress = state.current, !progress.isFinished, let shown = state.shownAt,
+        now - shown >= .milliseconds(900)
+      else { return }
+      write(progress, now, &state)
+    }
+  }
 
-  private func write(
-    _ phase: String, _ done: Int, _ total: Int?, _ unit: String, _ rate: Double?, _ state: inout State
-  ) {
-    let left = total.map { Double($0 - done) }
-    let eta = rate.flatMap { rate in rate > 0 ? left.map { Int(($0 / rate).rounded(.up)) } : nil }
+  func end() {
+    state.withLock { state in
+      finishLine(&state)
+      state.current = nil
+    }
+  }
+
+  private func write(_ progress: MigrationProgress, _ now: ContinuousClock.Instant, _ state: inout State) {
+    state.shownAt = now
+    let seconds = (now - state.startedAt) / .seconds(1)
+    let rate = seconds > 0.2 ? Double(progress.done - state.head) / seconds : nil
+    let left = progress.total.map { Double($0 - progress.done) }
+    let eta = rate.flatMap { rate in rate > 0 ? left.map { Int(min(($0 / rate).rounded(.up), 1e9)) } : nil }
     switch style {
-    case .json:
-      let parts = [
-        "\"phase\":\"\(phase)\"", "\"done\":\(done)", total.map { "\"total\":\($0)" }, "\"unit\":\"\(unit)\"",
-        rate.map { "\"per_second\":\(Int($0))" }, eta.map { "\"eta_seconds\":\($0)" },
-      ]
-      emit("{" + parts.compactMap(\.self).joined(separator: ",") + "}\n")
+    case .json: emit(Self.json(progress, rate, eta) + "\n")
     case .terminal:
-      var text = "\(phase): " + Self.bar(done, total) + "\(done)" + (total.map { " of \($0)" } ?? "") + " \(unit)"
-      if let rate { text += ", \(Int(rate))/s" }
-      if let eta, eta > 0 { text += ", \(Self.duration(eta)) left" }
+      let text = Self.text(progress, rate, progress.isFinished ? Int(seconds) : eta)
       emit("\r" + text + String(repeating: " ", count: max(0, state.width - text.count)))
       state.width = text.count
     }
+  }
+
+  private static func json(_ progress: MigrationProgress, _ rate: Double?, _ eta: Int?) -> String {
+    let parts = [
+      "\"phase\":\"\(progress.phase.rawValue)\"", "\"done\":\(progress.done)", progress.total.map { "\"total\":\($0)" },
+      "\"unit\":\"\(progress.phase.unit)\"", rate.map { "\"per_second\":\(Int($0))" }, eta.map { "\"eta_seconds\":\($0)" },
+    ]
+    return "{" + parts.compactMap(\.self).joined(separator: ",") + "}"
+  }
+
+  /// `seconds`: what is left, or what a finished stage took.
+  private static func text(_ progress: MigrationProgress, _ rate: Double?, _ seconds: Int?) -> String {
+    var text = progress.phase.words.padding(toLength: 20, withPad: " ", startingAt: 0) + bar(progress.done, progress.total)
+    text += "\(progress.done)" + (progress.total.map { " of \($0)" } ?? "") + " \(progress.phase.unit)"
+    if let rate, rate >= 1 { text += ", \(Int(rate))/s" }
+    if let seconds, seconds > 0 { text += ", \(duration(seconds)) \(progress.isFinished ? "in all" : "left")" }
+    return text
   }
 
   private func finishLine(_ state: inout State) {
     if style == .terminal, state.width > 0 { emit("\n") }
     state.width = 0
   }
-
-  private func emit(_ text: String) { Standard.write(text, to: .error) }
 
   /// Twenty places, and nothing where the end is not known.
   static func bar(_ done: Int, _ total: Int?) -> String {

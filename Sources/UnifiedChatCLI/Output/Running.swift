@@ -19,10 +19,15 @@ enum Running {
     let updates = reporter.updates()
     let line = ProgressLine()
     let showing = Task {
-      for await update in updates {
-        line.show(update.phase.rawValue, done: update.done, total: update.total, unit: update.phase.unit)
-      }
+      for await update in updates { line.show(update) }
       line.end()
+    }
+    let ticking = Task {
+      while !Task.isCancelled {
+        // Real time: a person, or a script that looks for signs of life, waits at the other end.
+        try? await Task.sleep(for: .seconds(1))
+        line.tick()
+      }
     }
     let work = Task { try await body() }
     let signals = SignalCount()
@@ -39,6 +44,7 @@ enum Running {
     }
     defer { for source in sources { source.cancel() } }
     let result = await work.result
+    ticking.cancel()
     reporter.finish()
     await showing.value
     return try result.get()
