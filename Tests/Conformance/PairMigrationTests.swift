@@ -11,30 +11,6 @@ import UnifiedChat
 
 @testable import ChatMigration
 
-/// One vendor's service, in process.
-private struct Service {
-  let vendor: String
-  let host: EmulatorHost
-  let entry: AdapterRegistry.Entry
-  let profile: Profile
-
-  init(_ vendor: String) throws {
-    self.vendor = vendor
-    let options = EmulatorOptions(
-      seed: 7, limits: .off, applicationID: EmulatorHarness.applicationID, adminSecret: "pair-secret",
-      baseURL: "http://\(vendor).test")
-    host = try EmulatorHost(try #require(AllAdapters.emulator(for: vendor)), options: options)
-    entry = try AllAdapters.registry(transports: host.transports).entry(for: VendorName(vendor))
-    profile = EmulatorHarness.profile(vendor: vendor, model: nil, baseURL: "http://\(vendor).test")
-  }
-
-  private var environment: AdapterEnvironment {
-    AdapterEnvironment(appKey: "pair-key", adminSecret: "pair-secret", device: "tools", seed: 7)
-  }
-  func source() throws -> any ChatSource { try entry.makeSource(profile, environment) }
-  func destination() throws -> any ChatDestination { try entry.makeDestination(profile, environment) }
-}
-
 /// Chats of many kinds, as neutral records.
 private enum Chats {
   static let start: Int64 = 1_600_000_000_000
@@ -210,12 +186,12 @@ struct PairMigrationTests {
     var testDescription: String { "\(from) to \(to)" }
   }
 
-  static let vendors = ["leancloud", "openim", "sendbird"]
+  static let vendors = VendorService.names
   static let pairs = vendors.flatMap { from in vendors.filter { $0 != from }.map { Pair(from: from, to: $0) } }
 
   /// Runs until a run is not cut off, and verifies.
   private func run(
-    _ source: Service?, _ archive: String, _ target: Service, seed: UInt64 = 0, rereads: Bool = false
+    _ source: VendorService?, _ archive: String, _ target: VendorService, seed: UInt64 = 0, rereads: Bool = false
   ) async throws -> FidelityReport {
     var options = MigrationOptions()
     options.extraction.rereads = rereads
@@ -224,7 +200,11 @@ struct PairMigrationTests {
       let run = MigrationRun(
         source: try source?.source(), archive: archive, destination: cutOff, readBack: try target.source(),
         options: options)
-      do throws(ChatError) { return try await run.run() } catch {
+      do throws(ChatError) {
+        let report = try await run.run()
+        #expect(seed == 0 || cutOff.cutsLeft < 20, "nothing was cut off")
+        return report
+      } catch {
         guard error.kind == .cancelled else { throw error }
         options.extraction.rereads = false
       }
@@ -241,8 +221,8 @@ struct PairMigrationTests {
   @Test("a file into each, and out of it into the others, cut off twenty times, arrives equal", arguments: pairs)
   func everyPair(_ pair: Pair) async throws {
     let place = try Place()
-    let from = try Service(pair.from)
-    let to = try Service(pair.to)
+    let from = try VendorService(pair.from)
+    let to = try VendorService(pair.to)
     let seeded = try await run(nil, try await place.chats(), from, seed: 3)
     #expect(seeded.verification?.isEqual == true && seeded.load.refused == 0, explain(seeded))
     let archive = place.file("between.uchat")
@@ -268,7 +248,7 @@ struct PairMigrationTests {
   }
 
   /// Two messages deleted, one recalled, three new, and one member left.
-  private func change(_ service: Service, _ archivePath: String) async throws {
+  private func change(_ service: VendorService, _ archivePath: String) async throws {
     let archive = try Archive.open(at: archivePath)
     let destination = try service.destination()
     for channel in try await archive.channels(limit: 10) where channel.stored.json.contains("频道 1") {
@@ -293,7 +273,7 @@ struct PairMigrationTests {
     try await archive.close()
   }
 
-  private func expectEmpty(_ service: Service) async throws {
+  private func expectEmpty(_ service: VendorService) async throws {
     let source = try service.source()
     var cursor: Cursor?
     repeat {
@@ -309,8 +289,8 @@ struct PairMigrationTests {
   @Test("a plan names what is there and what will be lost, and writes nothing", arguments: pairs)
   func plan(_ pair: Pair) async throws {
     let place = try Place()
-    let from = try Service(pair.from)
-    let to = try Service(pair.to)
+    let from = try VendorService(pair.from)
+    let to = try VendorService(pair.to)
     _ = try await run(nil, try await place.chats(), from)
     let before = await to.host.records()
     let plan = try await MigrationRun(
@@ -336,7 +316,7 @@ struct PairMigrationTests {
   @Test("LeanCloud, archive, OpenIM, Sendbird, archive: the two archives differ by what the reports say, and no more")
   func chain() async throws {
     let place = try Place()
-    let services = try Self.vendors.map { try Service($0) }
+    let services = try Self.vendors.map { try VendorService($0) }
     _ = try await run(nil, try await place.chats(), services[0])
     var archives = [place.file("1.uchat"), place.file("2.uchat"), place.file("3.uchat")]
     let one = try await run(services[0], archives[0], services[1])
