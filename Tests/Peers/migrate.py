@@ -1,7 +1,8 @@
 """The migration that a competent user would write: LeanCloud to Sendbird or OpenIM, over the vendors' REST.
 
-Keep-alive connections, eight threads, the largest pages and batches that the vendors take, everything in memory, no
-restart, no verification. Reads one JSON object from standard input and prints one; standard library only.
+Keep-alive connections (`requests.Session`; `http.client`, which is faster, where that is not installed), eight threads,
+the largest pages and batches that the vendors take, everything in memory, no restart, no verification. Reads one JSON
+object from standard input and prints one.
 """
 
 import http.client
@@ -12,6 +13,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote, urlencode, urlsplit
 
+try:
+    import requests
+except ImportError:
+    requests = None
+
 THREADS = 8
 local = threading.local()
 
@@ -19,9 +25,19 @@ local = threading.local()
 class Service:
     def __init__(self, url, headers):
         self.host = urlsplit(url).netloc
+        self.url = url.rstrip("/")
         self.headers = {"Content-Type": "application/json", **headers}
+        self.call = self.call_plain if requests is None else self.call_session
 
-    def call(self, method, path, body=None, query=None):
+    def call_session(self, method, path, body=None, query=None):
+        if not hasattr(local, "session"):
+            local.session = requests.Session()
+        response = local.session.request(method, self.url + path, params=query, json=body, headers=self.headers)
+        if response.status_code >= 300:
+            raise RuntimeError(f"{method} {path}: {response.status_code} {response.text[:200]!r}")
+        return response.json() if response.content else {}
+
+    def call_plain(self, method, path, body=None, query=None):
         if not hasattr(local, "connections"):
             local.connections = {}
         connection = local.connections.get(self.host)
@@ -187,7 +203,8 @@ def main():
             return len(history)
 
         count = sum(pool.map(move, zip(channels, histories)))
-    print(json.dumps({"messages": count, "seconds": time.monotonic() - start}))
+    client = "http.client" if requests is None else "requests"
+    print(json.dumps({"messages": count, "seconds": time.monotonic() - start, "client": client}))
 
 
 main()
