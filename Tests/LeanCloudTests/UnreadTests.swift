@@ -126,6 +126,11 @@ struct LeanCloudUnreadTests {
     let channel = try await alice.adapter.createChannel(ChannelDraft(members: ["bob"]))
     let members = try await alice.adapter.members(of: channel.id, limit: 10, page: nil).items
     #expect(members.map(\.role) == [.owner, .member])
+    try await alice.adapter.mute("bob", in: channel.id, for: nil)
+    #expect(try await alice.adapter.members(of: channel.id, limit: 10, page: nil).items.map(\.isMuted) == [false, true])
+    try await alice.adapter.setRole(.owner, of: "bob", in: channel.id)
+    let after = try await alice.adapter.members(of: channel.id, limit: 10, page: nil).items
+    #expect(after.map(\.role) == [.member, .owner])
     for level in [NotificationLevel.none, .all] {
       try await alice.adapter.setNotificationLevel(level, of: channel.id)
       #expect(try await alice.adapter.channel(channel.id).notificationLevel == level)

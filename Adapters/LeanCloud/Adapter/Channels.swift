@@ -219,11 +219,13 @@ extension LeanCloudAdapter {
     let part = sorted[start...].prefix(max(1, limit))
     let marks = try await marks(in: id)
     let roles = try await roles(in: id)
-    let creator = object["c"]?.string.map { UserID($0) }
+    let silenced = try await silenced(in: id)
+    // The vendor's clients take whoever made the conversation for its owner, until a role names another one.
+    let creator = roles.values.contains(.owner) ? nil : object["c"]?.string.map { UserID($0) }
     let members = part.map { id in
-      // The vendor's clients take whoever made the conversation for its owner.
       let usual: MemberRole = creator == id ? .owner : .member
       var member = Member(user: User(id: id), role: roles[id] ?? usual)
+      member.isMuted = silenced.contains(id)
       member.readPosition = marks[id]?.read
       member.deliveredPosition = marks[id]?.delivered
       return member
@@ -246,6 +248,21 @@ extension LeanCloudAdapter {
       )
     }
     return marks
+  }
+
+  private func silenced(in id: ChannelID) async throws(ChatError) -> Set<UserID> {
+    var found: Set<UserID> = []
+    var walk = PageWalk()
+    var next = ""
+    repeat {
+      try walk.advance(to: next, .listMembers)
+      var fields: JSONObject = ["cid": .string(id.rawValue), "limit": 100]
+      if !next.isEmpty { fields["next"] = .string(next) }
+      let answer = try await ask("conv", "query-shutup", fields, .listMembers)
+      found.formUnion(answer.strings("m").map { UserID($0) })
+      next = answer.string("next") ?? ""
+    } while !next.isEmpty
+    return found
   }
 
   /// Roles stand in a class of the storage service, readable with the session's token.

@@ -26,6 +26,7 @@ extension SendbirdAdapter {
     }
     _ = try await ask("READ", ["channel_url": .string(id.rawValue)], id: newRequestID(), .markRead)
     heldMarks[id] = nil
+    publish(.unreadChanged(id, .exact(0)), source: .local)
   }
 
   private func hold(_ position: MessagePosition, in id: ChannelID) async throws(ChatError) {
