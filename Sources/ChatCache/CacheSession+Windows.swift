@@ -59,7 +59,8 @@ extension CacheSession {
     let shown = CachedRange(low: low, high: max(low, top))
     var messages = try messages(in: channel, .newer, of: low, inclusive: true, within: shown, limit: .max)
     if high == nil, !range.isLive {
-      let next = place + 1 < ranges.count ? ranges[place + 1].low : .highest
+      // A message that stands alone, from a list or since the link is back, is behind the hole too.
+      let next = ranges.dropFirst(place + 1).first { !$0.isLive && $0.low < $0.high }?.low ?? .highest
       messages += try ownMessages(in: channel, from: range.high, to: next)
     }
     let older = try self.messages(in: channel, .older, of: low, within: range, limit: 1)
