@@ -2,6 +2,7 @@
 # make test   builds everything with warnings as errors and runs every test
 # make bench  prints every speed claim as a ratio; make deps installs the C libraries of the system
 # make fuzz   libFuzzer on every parser, FUZZ_SECONDS each
+# make kill   kills a busy client KILL_POINTS times and looks for what was lost or doubled
 # make sanitize  tests of the core targets under the thread sanitizer; make sbom prints the bill of materials
 
 SWIFT ?= swift
@@ -9,7 +10,7 @@ CHECKED = --explicit-target-dependency-import-check error
 DATA ?=
 VENV = .build/venv
 
-.PHONY: demo test bench fuzz sanitize sbom deps build schemas format clean
+.PHONY: demo test bench fuzz kill sanitize sbom deps build schemas format clean
 
 demo: deps
 	$(SWIFT) build -c release --product unifiedchat
@@ -38,6 +39,12 @@ FUZZ_SECONDS ?= 60
 
 fuzz: deps
 	Tests/Fuzzing/fuzz $(FUZZ_SECONDS)
+
+KILL_POINTS ?= 1000
+
+kill: deps
+	$(SWIFT) build --build-tests
+	UNIFIEDCHAT_KILL_POINTS=$(KILL_POINTS) $(SWIFT) test --skip-build --no-parallel --filter ClientKillTests
 
 CORE_TESTS = UnifiedChatTests|ChatJSONTests|ChatCryptoTests|ChatTransportTests|ChatEmulationTests|ChatCacheTests|ChatClientTests
 
