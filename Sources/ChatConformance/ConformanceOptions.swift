@@ -44,6 +44,7 @@ public struct ConformanceOptions: Sendable {
     self.transcriptLines = transcriptLines
   }
 
+  /// Whether it is in the groups and cases that are named; none named means all.
   public func includes(_ candidate: ConformanceCase) -> Bool {
     (groups.isEmpty || groups.contains(candidate.group)) && (cases.isEmpty || cases.contains(candidate.id))
   }

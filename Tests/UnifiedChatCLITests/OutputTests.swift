@@ -109,6 +109,15 @@ struct OutputTests {
     }
   #endif
 
+  @Test("a case that is written and not counted yet runs when it is named")
+  func heldCase() throws {
+    let tool = try Tool()
+    defer { tool.remove() }
+    // Nothing to send to: the model has no sockets, and says so instead of "no such case".
+    let outcome = try tool.run("conformance", "--adapter", "ideal", "--case", "FILE-02")
+    #expect(outcome.code == 0 && outcome.output.contains("FILE"), "\(outcome.errors)")
+  }
+
   @Test("a configuration may have a name of one character, and a folder is none", arguments: ["c", "."])
   func shortNames(name: String) throws {
     let tool = try Tool()

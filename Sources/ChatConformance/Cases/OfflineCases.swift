@@ -315,6 +315,8 @@ extension ConformanceSuite {
     ConformanceCase("CONC-01", "Many concurrent connects, disconnects and path changes end well.", .s1) { context in
       let user = try await context.user("alice")
       let chat = try await context.device(user)
+      // Its trace is looked at when the case ends.
+      _ = context.probe(chat)
       try await context.whileTimePasses(within: .seconds(600), step: .seconds(1)) {
         await withTaskGroup(of: Void.self) { group in
           for number in 0..<200 {

@@ -1,5 +1,7 @@
 import UnifiedChat
 
+// What becomes of a send: lost answers, refusals, order, resending.
+
 extension ConformanceSuite {
   static let send: [ConformanceCase] = [
     ConformanceCase("SEND-01", "A send returns a pending message at once and ends as sent.", .s1) { context in
@@ -51,7 +53,7 @@ extension ConformanceSuite {
     ) { context in
       let (alice, bob, channel, users) = try await context.pair()
       let atBob = context.probe(bob)
-      try await context.harness.faults?.inject(
+      try await context.inject(
         FaultRule("send", user: users.a.id, channel: channel.id, phase: .afterCommit, action: .closeSocket))
       let sent = try await context.whileTimePasses { try await alice.send(.text("once"), to: channel.id) }
       try context.expectEqual(sent.state, .sent, "the state")
@@ -66,102 +68,13 @@ extension ConformanceSuite {
     ) { context in
       let (alice, _, channel, users) = try await context.pair()
       let probe = context.probe(alice)
-      try await context.harness.faults?.inject(
+      try await context.inject(
         FaultRule("send", user: users.a.id, channel: channel.id, phase: .received, action: .closeSocket))
       let pending = try await alice.enqueue(.text("again"), to: channel.id)
       try await context.eventually("sent") { probe.sent(in: channel.id).count == 1 }
       let stored = try await context.serverMessages(channel.id)
       try context.expectEqual(stored.count, 1, "messages at the service")
       try context.expectEqual(probe.sent(in: channel.id).first?.localID, pending.localID, "the local id")
-    },
-    ConformanceCase(
-      "SEND-07", "A final refusal fails one message and frees the queue.", .s1, hooks: ["fail"]
-    ) { context in
-      let (alice, _, channel, users) = try await context.pair()
-      let probe = context.probe(alice)
-      try await context.harness.faults?.inject(
-        FaultRule("send", user: users.a.id, channel: channel.id, nth: 3, action: .fail(.permission())))
-      for number in 1...10 { _ = try await alice.enqueue(.text("\(number)"), to: channel.id) }
-      try await context.eventually("nine are sent and one failed") {
-        probe.sent(in: channel.id).count == 9
-          && probe.count { if case .messageFailed = $0 { true } else { false } } == 1
-      }
-      let stored = try await context.serverMessages(channel.id).map(\.content)
-      let expected = [1, 2, 4, 5, 6, 7, 8, 9, 10].map { MessageContent.text("\($0)") }
-      try context.expectEqual(stored, expected, "messages at the service")
-      let failed = probe.events.compactMap { event -> Message? in
-        if case .messageFailed(let message) = event.kind { message } else { nil }
-      }
-      try context.expectEqual(failed.map(\.content), [.text("3")], "the failed message")
-      guard case .failed(let error)? = failed.first?.state else { throw context.failure("a failed state", "another") }
-      try context.expect(!error.isRetryable, "the refusal is final", observed: "\(error)")
-    },
-    ConformanceCase("SEND-08", "One hundred quick sends keep their order.", .s1) { context in
-      let (alice, bob, channel, _) = try await context.pair()
-      let mine = context.probe(alice)
-      let atBob = context.probe(bob)
-      for number in 0..<100 { _ = try await alice.enqueue(.text("\(number)"), to: channel.id) }
-      try await context.eventually("all are sent", within: .seconds(600)) { mine.sent(in: channel.id).count == 100 }
-      let expected = (0..<100).map { MessageContent.text("\($0)") }
-      let stored = try await context.serverMessages(channel.id).map(\.content)
-      try context.expectEqual(stored, expected, "the order at the service")
-      try await context.eventually("bob has all") { atBob.received(in: channel.id).count == 100 }
-      try context.expectEqual(atBob.received(in: channel.id).map(\.content), expected, "the order of bob's events")
-      try context.expectEqual(mine.count { if case .messageFailed = $0 { true } else { false } }, 0, "failures")
-    },
-    ConformanceCase("SEND-13", "An empty text is refused here, white space is not.", .s2) { context in
-      let (alice, bob, channel, _) = try await context.pair()
-      try await context.expectError("invalidArgument(text)") {
-        _ = try await alice.send(.text(""), to: channel.id)
-      } where: {
-        $0 == .invalidArgument(field: "text")
-      }
-      let odd = [" ", "\n", "\u{200B}", "  two  ", "e\u{301}", "é", "👨‍👩‍👧‍👦", "\u{202E}rtl", "中文"]
-      for text in odd { _ = try await alice.send(.text(text), to: channel.id) }
-      // The newest page of a channel that is open comes from the cache, which the pushes fill.
-      try await context.eventually("bob has all") {
-        try await bob.history(of: channel.id, .newest(odd.count)).messages.count == odd.count
-      }
-      let read = try await bob.history(of: channel.id, .newest(odd.count)).messages
-      for (message, text) in zip(read, odd) {
-        guard case .text(let received) = message.content else { throw context.failure("a text", "\(message.content)") }
-        try context.expect(
-          received.utf8.elementsEqual(text.utf8), "the same bytes for \(Array(text.utf8))",
-          observed: "\(Array(received.utf8))")
-      }
-      try context.expectEqual(read.count, odd.count, "messages read")
-    },
-    ConformanceCase("SEND-14", "A custom payload is preserved byte for byte.", .s1) { context in
-      let (alice, bob, channel, _) = try await context.pair()
-      let payload = #"{"a":1, "a":2,  "b" : 1.0,"c":1e2,"d":"\u00e9\/","big":9007199254740993}"#
-      _ = try await alice.send(MessageDraft(.custom(JSONText(unchecked: payload))), to: channel.id)
-      let read = try await bob.history(of: channel.id, .newest(1)).messages.last
-      guard case .custom(let received)? = read?.content else {
-        throw context.failure("a custom message", "\(String(describing: read?.content))")
-      }
-      try context.expectEqual(received.text, payload, "the payload")
-    },
-    ConformanceCase(
-      "SEND-18", "Two devices sending the same words at the same instant make two messages.", .s1,
-      needs: [.connectionMultiDevice]
-    ) { context in
-      let (alice, bob, channel, users) = try await context.pair()
-      let tablet = try await context.online(users.a, "tablet")
-      async let first = alice.send(.text("ok"), to: channel.id)
-      async let second = tablet.send(.text("ok"), to: channel.id)
-      let ids = try await [first.id, second.id]
-      try context.expect(ids[0] != ids[1], "two ids")
-      for device in [alice, tablet, bob] {
-        try await context.eventually("every device has both") {
-          try await device.history(of: channel.id, .newest(10)).messages.count >= 2
-        }
-      }
-      let order = try await bob.history(of: channel.id, .newest(10)).messages.map(\.id)
-      try context.expectEqual(Set(order), Set(ids), "both messages")
-      for device in [alice, tablet] {
-        let seen = try await device.history(of: channel.id, .newest(10)).messages.map(\.id)
-        try context.expectEqual(seen, order, "the order on every device")
-      }
     },
     ConformanceCase(
       "SEND-05", "A late acknowledgement settles the message.", .s1, needs: [.messageIdempotentSend], hooks: ["delay"]
@@ -199,6 +112,41 @@ extension ConformanceSuite {
       try context.expectEqual(sent.state, .sent, "the state")
       try context.expectEqual(try await context.serverMessages(channel.id).map(\.id), [sent.id], "at the service")
       try context.expectEqual(probe.failed(in: channel.id).count, 0, "failures")
+    },
+    ConformanceCase(
+      "SEND-07", "A final refusal fails one message and frees the queue.", .s1, hooks: ["fail"]
+    ) { context in
+      let (alice, _, channel, users) = try await context.pair()
+      let probe = context.probe(alice)
+      try await context.inject(
+        FaultRule("send", user: users.a.id, channel: channel.id, nth: 3, action: .fail(.permission())))
+      for number in 1...10 { _ = try await alice.enqueue(.text("\(number)"), to: channel.id) }
+      try await context.eventually("nine are sent and one failed") {
+        probe.sent(in: channel.id).count == 9
+          && probe.count { if case .messageFailed = $0 { true } else { false } } == 1
+      }
+      let stored = try await context.serverMessages(channel.id).map(\.content)
+      let expected = [1, 2, 4, 5, 6, 7, 8, 9, 10].map { MessageContent.text("\($0)") }
+      try context.expectEqual(stored, expected, "messages at the service")
+      let failed = probe.events.compactMap { event -> Message? in
+        if case .messageFailed(let message) = event.kind { message } else { nil }
+      }
+      try context.expectEqual(failed.map(\.content), [.text("3")], "the failed message")
+      guard case .failed(let error)? = failed.first?.state else { throw context.failure("a failed state", "another") }
+      try context.expect(!error.isRetryable, "the refusal is final", observed: "\(error)")
+    },
+    ConformanceCase("SEND-08", "One hundred quick sends keep their order.", .s1) { context in
+      let (alice, bob, channel, _) = try await context.pair()
+      let mine = context.probe(alice)
+      let atBob = context.probe(bob)
+      for number in 0..<100 { _ = try await alice.enqueue(.text("\(number)"), to: channel.id) }
+      try await context.eventually("all are sent", within: .seconds(600)) { mine.sent(in: channel.id).count == 100 }
+      let expected = (0..<100).map { MessageContent.text("\($0)") }
+      let stored = try await context.serverMessages(channel.id).map(\.content)
+      try context.expectEqual(stored, expected, "the order at the service")
+      try await context.eventually("bob has all") { atBob.received(in: channel.id).count == 100 }
+      try context.expectEqual(atBob.received(in: channel.id).map(\.content), expected, "the order of bob's events")
+      try context.expectEqual(mine.count { if case .messageFailed = $0 { true } else { false } }, 0, "failures")
     },
     ConformanceCase(
       "SEND-09", "A retryable error holds the channel's queue, not the others.", .s1, needs: [.messageIdempotentSend],
@@ -278,54 +226,6 @@ extension ConformanceSuite {
         try context.expectEqual(shown.map(\.localID), [pending.localID], "the local id, killed \(point)")
       }
     },
-    ConformanceCase("SEND-12", "Every content kind survives the trip.", .s1) { context in
-      let (alice, bob, channel, users) = try await context.pair()
-      var sent: [Message] = []
-      for content in contents(of: users.b.id) {
-        do { sent.append(try await context.whileTimePasses { try await alice.send(MessageDraft(content), to: channel.id) }) } catch
-          let error as ChatError
-        {
-          guard case .unsupported(let capability) = error.kind else { throw error }
-          try context.expect(!(await alice.capabilities.has(capability)), "only what is absent is refused", observed: "\(error)")
-        }
-      }
-      try context.expect(sent.count >= 2, "some kinds", observed: "\(sent.count)")
-      let total = sent.count
-      try await context.eventually("bob has all") {
-        try await bob.history(of: channel.id, .newest(30)).messages.count >= total
-      }
-      let read = try await context.newest(30, of: channel.id, by: bob).filter {
-        if case .system = $0.content { false } else { true }
-      }
-      for (mine, his) in zip(sent, read) {
-        try context.expectEqual(his.content, mine.content, "the \(mine.content.kindName)")
-      }
-      let fresh = try await context.online(users.b, "fresh")
-      let again = try await context.newest(30, of: channel.id, by: fresh).filter {
-        if case .system = $0.content { false } else { true }
-      }
-      try context.expectEqual(again.map(\.content), sent.map(\.content), "every kind on a fresh device")
-    },
-    ConformanceCase(
-      "SEND-15", "A transient message reaches who is online and nobody else.", .s2, needs: [.messageTransient]
-    ) { context in
-      let (alice, bob, channel, users) = try await context.pair()
-      let probe = context.probe(bob)
-      _ = try await context.whileTimePasses {
-        try await alice.send(MessageDraft(.text("for now"), isTransient: true), to: channel.id)
-      }
-      try await context.eventually("bob hears it") {
-        probe.received(in: channel.id).contains { $0.content == .text("for now") }
-      }
-      let fresh = try await context.online(users.b, "fresh")
-      for reader in [alice, bob, fresh] {
-        try context.expectEqual(
-          try await context.newest(10, of: channel.id, by: reader).filter { $0.content == .text("for now") }.count, 0,
-          "transient messages in history")
-      }
-      try context.expectEqual(try await context.serverMessages(channel.id).count, 0, "messages at the service")
-      try await context.unreadBecomes(0, of: channel.id, on: bob)
-    },
     ConformanceCase("SEND-16", "Sending where I am not a member is permission.", .s2) { context in
       let (_, _, channel, _) = try await context.pair()
       let stranger = try await context.online(try await context.user("carol"))
@@ -362,6 +262,28 @@ extension ConformanceSuite {
       try await context.shows(alice, channel.id, [.text("1"), .text("3"), .text("2")], "alice")
     },
     ConformanceCase(
+      "SEND-18", "Two devices sending the same words at the same instant make two messages.", .s1,
+      needs: [.connectionMultiDevice]
+    ) { context in
+      let (alice, bob, channel, users) = try await context.pair()
+      let tablet = try await context.online(users.a, "tablet")
+      async let first = alice.send(.text("ok"), to: channel.id)
+      async let second = tablet.send(.text("ok"), to: channel.id)
+      let ids = try await [first.id, second.id]
+      try context.expect(ids[0] != ids[1], "two ids")
+      for device in [alice, tablet, bob] {
+        try await context.eventually("every device has both") {
+          try await device.history(of: channel.id, .newest(10)).messages.count >= 2
+        }
+      }
+      let order = try await bob.history(of: channel.id, .newest(10)).messages.map(\.id)
+      try context.expectEqual(Set(order), Set(ids), "both messages")
+      for device in [alice, tablet] {
+        let seen = try await device.history(of: channel.id, .newest(10)).messages.map(\.id)
+        try context.expectEqual(seen, order, "the order on every device")
+      }
+    },
+    ConformanceCase(
       "SEND-19", "A failed message that becomes possible later goes out once.", .s2, needs: [.memberMute]
     ) { context in
       let (alice, bob, channel, users) = try await context.pair()
@@ -376,90 +298,6 @@ extension ConformanceSuite {
       try await context.eventually("sent") { probe.sent(in: channel.id).count == 1 }
       try context.expectEqual(
         try await context.serverMessages(channel.id).map(\.content), [.text("later")], "at the service")
-    },
-    ConformanceCase(
-      "SEND-20", "A mention names whom it means.", .s2, needs: [.messageMention]
-    ) { context in
-      let (chats, users, channel) = try await context.group("alice", "bob", "carol")
-      let mentions = [
-        Mentions(users: [users[1].id]), Mentions(everyone: true), Mentions(users: [users[1].id, users[2].id]),
-      ]
-      var sent: [Message] = []
-      for (number, mention) in mentions.enumerated() {
-        var draft = MessageDraft(.text("look \(number)"))
-        draft.mentions = mention
-        let ready = draft
-        sent.append(try await context.whileTimePasses { try await chats[0].send(ready, to: channel.id) })
-      }
-      for (reader, who) in [(chats[1], "bob"), (chats[2], "carol"), (chats[0], "alice")] {
-        try await context.shows(reader, channel.id, sent.map(\.content), who)
-        let read = try await context.newest(3, of: channel.id, by: reader)
-        for (message, mention) in zip(read, mentions) {
-          try context.expectEqual(message.mentions.everyone, mention.everyone, "everyone, for \(who)")
-          try context.expectEqual(Set(message.mentions.users), Set(mention.users), "mentioned users, for \(who)")
-        }
-      }
-    },
-    ConformanceCase(
-      "SEND-21", "A reply in a thread stays in its thread.", .s1, needs: [.messageThread], hooks: ["fail"]
-    ) { context in
-      let (alice, bob, channel, users) = try await context.pair()
-      let parent = try await context.say(alice, channel.id, ["parent"])[0]
-      let parentID = try context.need(parent.id, "an id")
-      let probe = context.probe(bob)
-      try await context.inject(FaultRule("send", user: users.b.id, action: .fail(.permission())))
-      var draft = MessageDraft(.text("reply"))
-      draft.threadParent = parentID
-      let pending = try await bob.enqueue(draft, to: channel.id)
-      try await context.eventually("it failed") { probe.failed(in: channel.id).count == 1 }
-      await bob.disconnect()
-      let again = try await context.online(users.b)
-      let mine = context.probe(again)
-      _ = try await again.resend(try context.need(pending.localID, "a local id"))
-      try await context.eventually("sent") { mine.sent(in: channel.id).count == 1 }
-      for reader in [alice, again] {
-        let replies = try await context.whileTimePasses { try await reader.thread(under: parent, .newest(10)) }
-        try context.expectEqual(
-          replies.messages.filter { $0.id != parentID }.map(\.content), [.text("reply")], "replies under the parent")
-        let main = try await context.newest(10, of: channel.id, by: reader)
-        try context.expect(!main.contains { $0.content == .text("reply") }, "the reply is not in the main list")
-      }
-    },
-    ConformanceCase(
-      "SEND-22", "A quote and a merged forward carry their own copy.", .s2, needs: [.messageQuote]) { context in
-      let (alice, bob, channel, users) = try await context.pair()
-      let quoted = try await context.say(alice, channel.id, ["what was said"])[0]
-      var draft = MessageDraft(.text("about that"))
-      draft.replyTo = Reply(
-        id: try context.need(quoted.id, "an id"),
-        quoted: QuotedMessage(
-          id: quoted.id, sender: quoted.sender, senderName: quoted.senderName, createdAt: quoted.createdAt,
-          content: quoted.content))
-      let ready = draft
-      _ = try await context.whileTimePasses { try await bob.send(ready, to: channel.id) }
-      if context.has(.messageEdit) { _ = try await alice.edit(quoted, to: .text("changed")) }
-      let fresh = try await context.online(users.a, "fresh")
-      for reader in [bob, fresh] {
-        let read = try await context.newest(1, of: channel.id, by: reader).last
-        try context.expectEqual(read?.content, .text("about that"), "the text")
-        try context.expectEqual(read?.replyTo?.id, quoted.id, "the quoted message's id")
-        try context.expectEqual(read?.replyTo?.quoted?.content, .text("what was said"), "the quoted text")
-      }
-      guard context.has(.messageMerge) else { return }
-      let copies = (0..<20).map { number in
-        QuotedMessage(
-          sender: number % 2 == 0 ? users.a.id : users.b.id, senderName: "n\(number % 2)",
-          createdAt: Timestamp(milliseconds: 1_700_000_000_000 + Int64(number)), content: .text("line \(number)"))
-      }
-      let merged = MessageContent.merged(title: "all of it", messages: copies)
-      _ = try await context.whileTimePasses { try await alice.send(MessageDraft(merged), to: channel.id) }
-      let read = try await context.newest(1, of: channel.id, by: fresh).last
-      guard case .merged(let title, let messages)? = read?.content else {
-        throw context.failure("a merged message", "\(read?.content.kindName ?? "none")")
-      }
-      try context.expectEqual(title, "all of it", "the title")
-      try context.expectEqual(messages.map(\.content), copies.map(\.content), "the forwarded messages")
-      try context.expectEqual(messages.map(\.sender), copies.map(\.sender), "their senders")
     },
     ConformanceCase(
       "SEND-23", "The same client id on purpose is stored once.", .s1, needs: [.messageIdempotentSend]
@@ -479,24 +317,4 @@ extension ConformanceSuite {
         try await context.serverMessages(channel.id).map(\.content), [.text("first")], "at the service")
     },
   ]
-
-  /// One of each kind that can be sent without a file.
-  private static func contents(of user: UserID) -> [MessageContent] {
-    var attachment = Attachment(url: "https://files.example/a.bin", name: "报告 1.pdf", size: 12, mimeType: "application/pdf")
-    let file = MessageContent.file(attachment)
-    attachment = Attachment(
-      url: "https://files.example/a.png", name: "a.png", size: 120, mimeType: "image/png", width: 64, height: 48)
-    let image = MessageContent.image(attachment)
-    attachment = Attachment(
-      url: "https://files.example/a.m4a", name: "a.m4a", size: 99, mimeType: "audio/mp4", durationMilliseconds: 3000)
-    let audio = MessageContent.audio(attachment)
-    attachment = Attachment(
-      url: "https://files.example/a.mp4", name: "a.mp4", size: 1999, mimeType: "video/mp4", durationMilliseconds: 8000)
-    return [
-      .text("plain"), .custom(JSONText(unchecked: #"{"kind":"poll","n":1}"#)), .markdown("# head\n*text*"), file, image,
-      audio, .video(attachment), .location(Location(latitude: 48.1371, longitude: 11.5754, name: "Marienplatz")),
-      .card(user, name: "Bob", avatarURL: "https://files.example/b.png"),
-      .sticker(JSONText(unchecked: #"{"index":3,"pack":"cats"}"#)),
-    ]
-  }
 }

@@ -44,13 +44,13 @@ public final class EmulatorStore: Sendable {
     guard lock >= 0 else {
       throw EmulatorStoreError(file: directory, reason: "can't be written to; check its rights")
     }
+    // From here on the descriptor is closed by `deinit`, also when this throws.
     guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-      close(lock)
       throw EmulatorStoreError(file: file, reason: "is in use by another emulator; stop it, or choose another folder")
     }
   }
 
-  deinit { close(lock) }
+  deinit { if lock >= 0 { close(lock) } }
 
   /// Brings the saved state into the host; false when there is none yet.
   /// - Throws: when the file is cut off, changed, of another vendor or of a newer format. It stays as it is, and `save`
