@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import UnifiedChat
 
@@ -49,16 +50,41 @@ struct ReactionTests {
   func killed(_ point: Int) async throws {
     let harness = try MigrationHarness()
     SampleChats.fill(harness.source)
+    let wasHit = Mutex(false)
     harness.destination.setFault { _, number, committed in
-      number == point && committed == (point % 8 == 0) ? ChatError(.cancelled, operation: .writeDestination) : nil
+      guard number >= point, committed == (point % 8 == 0), !wasHit.withLock({ $0 }) else { return nil }
+      wasHit.withLock { $0 = true }
+      return ChatError(.cancelled, operation: .writeDestination)
     }
     do { _ = try await run(harness).run() } catch { #expect(error.kind == .cancelled) }
+    #expect(wasHit.withLock { $0 })
     harness.destination.setFault(nil)
     #expect(try await run(harness).run().verification?.isEqual == true)
     let fresh = try MigrationHarness()
     SampleChats.fill(fresh.source)
     _ = try await run(fresh).run()
     #expect(harness.contents == fresh.contents)
+  }
+
+  @Test("late ones whose answer is lost are there once")
+  func lateAndLost() async throws {
+    let harness = try MigrationHarness()
+    SampleChats.fill(harness.source)
+    _ = try await run(harness).run()
+    harness.source.state.withLock { state in
+      state.channels[0].messages[14].message.reactions = [Reaction(key: "好", users: ["user-1", "user-2"])]
+    }
+    // The first message that the second run writes is stored, and its answer lost.
+    let isFirst = Mutex(true)
+    harness.destination.setFault { operation, _, committed in
+      guard operation == "putMessages", committed, isFirst.withLock({ $0 }) else { return nil }
+      isFirst.withLock { $0 = false }
+      return ChatError(.timeout, operation: .writeDestination)
+    }
+    let report = try await run(harness, rereads: true).run()
+    #expect(!isFirst.withLock { $0 })
+    #expect(report.verification?.isEqual == true, "\(report.words())")
+    #expect(reactions(harness.destination).count { $0.message.content == .text("好") } == 2)
   }
 
   @Test("one that is taken back later goes, a new one comes, and one that goes missing is found")

@@ -124,7 +124,7 @@ extension LeanCloudAdapter: LeanCloudLineDelegate {
     ]
     // Without the time of the last notice the server tells all numbers anew: what another device has read meanwhile
     // would not be among the changes.
-    if isReopen { unread = LeanCloudUnread() }
+    unread = LeanCloudUnread()
     if let token {
       fields["st"] = .string(token)
     } else {
@@ -149,6 +149,8 @@ enum LeanCloudLimits {
   /// Of the 2014 model; bytes.
   static let peerID = 50
   static let historyPage = 100
+  /// Channels that one notice of unread numbers names at most.
+  static let unreadNotice = 50
   /// How long an app's signing server may take.
   static let signing: Duration = .seconds(30)
   static let presenceQuery = 50

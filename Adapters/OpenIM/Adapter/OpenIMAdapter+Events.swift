@@ -48,7 +48,10 @@ extension OpenIMAdapter {
       return
     }
     guard generation == self.generation else { return }
-    for data in found.messages where hole.contains(data.seq) { received(data, in: channel) }
+    let missing = found.messages.filter { hole.contains($0.seq) }
+    // Deleted ones come as placeholders: fewer than were asked for is not all there was.
+    if missing.count < hole.count { tell(.missedEvents(in: [channel]), .local) }
+    for data in missing { received(data, in: channel) }
   }
 
   // MARK: Messages

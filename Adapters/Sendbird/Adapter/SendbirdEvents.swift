@@ -6,6 +6,7 @@ import UnifiedChat
 extension SendbirdAdapter {
   func handleEvent(_ frame: SendbirdFrame, _ mine: UInt64) async {
     guard epoch == mine, let user else { return }
+    releaseMark(by: frame)
     noteUnread(frame.payload)
     if frame.payload.text("channel_type") == "open", let url = frame.payload.text("channel_url") {
       openChannels.insert(ChannelID(url))
@@ -128,6 +129,7 @@ extension SendbirdAdapter {
       await tellChannel(channel, mine, since: time)
     case SendbirdCategory.deleted:
       entered.remove(channel)
+      heldMarks[channel] = nil
       publish(.channelDeleted(channel))
     default: break
     }
@@ -195,6 +197,7 @@ extension SendbirdAdapter {
 
   private func memberLeft(_ channel: ChannelID, _ user: UserID, _ reason: DepartureReason, _ me: UserID) {
     joined.remove(joinKey(channel, user))
+    if user == me { heldMarks[channel] = nil }
     if user == me { publish(.channelLeft(channel, reason)) } else { publish(.memberLeft(channel, user, reason)) }
   }
 

@@ -33,7 +33,8 @@ extension SendbirdAdapter {
     if let known = heldMarks[id]?.position, known >= position { return }
     heldMarks[id] = nil
     let channel = try await channel(id)
-    guard let unread = channel.unread.number, unread > 0 else { return }
+    // No more than a person can have left unread: the number comes from the wire.
+    guard let unread = channel.unread.number.map({ min($0, Int(Int32.max)) }), unread > 0 else { return }
     if let mark = channel.myReadPosition, mark >= position { return }
     let query = HistoryQuery(anchor: .position(position), direction: .newer, limit: unread + SendbirdLimits.page)
     let later = try await history(of: id, query).messages.count { $0.sender != user && !$0.isRecalled }
@@ -50,9 +51,17 @@ extension SendbirdAdapter {
     if case .exact(let number) = channel.unread { channel.unread = .exact(max(0, number - held.covered)) }
   }
 
+  /// The user's own message or mark at the server covers every held one, before the number beside it is read.
+  func releaseMark(by frame: SendbirdFrame) {
+    guard ["READ", "MESG", "FILE"].contains(frame.command), let url = frame.payload.text("channel_url"),
+      let sender = frame.payload.object("user").flatMap(SendbirdUser.init)?.id, sender == user
+    else { return }
+    heldMarks[ChannelID(url)] = nil
+  }
+
   /// The server's total, less what held marks cover.
   func total(_ number: Int64) -> Int {
-    max(0, Int(clamping: number) - heldMarks.values.reduce(0) { $0 + $1.covered })
+    max(0, Int(clamping: max(0, number)) - heldMarks.values.reduce(0) { $0 + $1.covered })
   }
 
   /// The server lifts the mark of whoever sends, for all devices.

@@ -123,12 +123,13 @@ extension SendbirdAdapter {
       return false
     }
     if code == 400309, token != nil, await refreshKey() { return true }
+    // One that was cancelled belongs to a session that is over, whoever is logged in now.
     guard await askProvider() else {
-      if user != nil { end(.credentialExpired) }
+      if user != nil, !Task.isCancelled { end(.credentialExpired) }
       return false
     }
     if await refreshKey() { return true }
-    if user != nil { end(.credentialExpired) }
+    if user != nil, !Task.isCancelled { end(.credentialExpired) }
     return false
   }
 
@@ -153,6 +154,7 @@ extension SendbirdAdapter {
       let id = Self.renewalPrefix + newRequestID()
       let payload: JSONObject = ["token": .string(token), "expiring_session": 1]
       if let frame = try? await ask("LOGI", payload, id: id, .renewCredential, duringLogin: true) {
+        guard self.user == user, !Task.isCancelled else { return false }
         sessionKey = frame.payload.text("new_key") ?? frame.payload.text("key") ?? sessionKey
         return true
       }
@@ -160,7 +162,7 @@ extension SendbirdAdapter {
     let path = ["users", user.rawValue, "session_key"]
     let answer = try? await rest.call(
       "POST", path, body: ["expiring_session": true], as: .accessToken(token), operation: .renewCredential)
-    guard let key = answer?.text("key") else { return false }
+    guard let key = answer?.text("key"), self.user == user, !Task.isCancelled else { return false }
     sessionKey = key
     return true
   }

@@ -102,6 +102,7 @@ extension SendbirdAdapter {
   func forgetSession() {
     (user, token, sessionKey, currentUser) = (nil, nil, nil, nil)
     renewal?.cancel()
+    renewal = nil
     (historyOffsets, heldMarks) = ([:], [:])
     for task in typists.values { task.cancel() }
     typists = [:]
@@ -257,7 +258,10 @@ extension SendbirdAdapter {
     switch item {
     case .event(let frame): await handleEvent(frame, mine)
     case .answer(let key, let frame):
-      if let frame { noteUnread(frame.payload) }
+      if let frame {
+        releaseMark(by: frame)
+        noteUnread(frame.payload)
+      }
       settle(key, frame ?? SendbirdFrame("", JSONObject()))
     }
   }

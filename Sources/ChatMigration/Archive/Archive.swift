@@ -87,10 +87,11 @@ public actor Archive {
 
   /// Opens the archive at `path`, or creates it if nothing is there, or only what a killed creation left.
   public static func openOrCreate(at path: String, _ identity: Identity) throws(ChatError) -> Archive {
+    try PrivateFile.requireReplaceable(path, operation: .archive)
+    if let size = PrivateFile.size(path), size > 0 { return try open(at: path) }
     // Another one that is about to create it must not lose its file.
     let lock = try ProcessLock(path + ".lock", operation: .archive)
     defer { lock.release(removesFile: true) }
-    try PrivateFile.requireReplaceable(path, operation: .archive)
     if PrivateFile.size(path) == 0 { unlink(path) }
     guard PrivateFile.exists(path) else { return try create(at: path, identity) }
     return try open(at: path)

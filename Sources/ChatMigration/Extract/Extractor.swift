@@ -73,10 +73,14 @@ public struct Extractor: Sendable {
     let lock = try ProcessLock(archive.path + ".lock", operation: .archive)
     defer { lock.release(removesFile: true) }
     let before = try await archive.lastChange()
+    let hasOtherFilter = try await hasOtherFilter()
     if try await archive.isComplete() {
       guard options.refreshes || options.rereads else { return try await summary(new: 0, since: before) }
       try await archive.reopen(rereading: options.rereads)
+    } else if hasOtherFilter {
+      try await archive.reopen(rereading: true)
     }
+    try await archive.setManifest("filter", filterText)
     archive.files.removeUnfinished()
     let expected = try await pacer.perform(.readSource) { () throws(ChatError) in try await source.check() }
     try await readUsers(expected.users)
@@ -87,6 +91,24 @@ public struct Extractor: Sendable {
     progress.add(1)
     progress.end()
     return try await summary(new: new, since: before)
+  }
+
+  /// Nil where nothing is left out.
+  private var filterText: String? {
+    options.filter == MigrationFilter() ? nil : LoadRules(filter: options.filter).text
+  }
+
+  /// An archive that was read with a filter is a part that counts as the whole of what the filter lets through. Who
+  /// wants another part, or all, reads it again from its start.
+  private func hasOtherFilter() async throws(ChatError) -> Bool {
+    guard let known = try await archive.manifestValue("filter"), known != filterText else { return false }
+    guard options.rereads else {
+      throw ChatError(
+        .conflict, operation: .readSource,
+        detail: "\(archive.path) was read with another filter; repeat that one, say --delta to read it all again, "
+          + "or name another archive")
+    }
+    return true
   }
 
   private func summary(new: Int, since change: Int64) async throws(ChatError) -> ExtractionSummary {

@@ -178,7 +178,10 @@ extension SQLiteLedger {
     _ channel: Int64, changesUpTo number: Int64, gone: [MessageID], late: [LateLoss], _ tally: LoadTally
   ) throws(ChatError) {
     try database.transaction { () throws(ChatError) in
-      for id in gone { try forget(id, in: channel) }
+      for id in gone {
+        // Of channel 0, which stands for the users: what is refused again is listed again.
+        if channel == 0 { try forgetRefusal(ofUser: id.rawValue) } else { try forget(id, in: channel) }
+      }
       for item in late {
         try database.run(
           "INSERT OR REPLACE INTO late VALUES (?, ?, ?, ?, ?, ?)", .text(item.kind), .integer(channel),
@@ -189,6 +192,11 @@ extension SQLiteLedger {
       try database.run(
         "UPDATE channels SET change = max(change, ?) WHERE channel = ?", .integer(number), .integer(channel))
     }
+  }
+
+  private func forgetRefusal(ofUser id: String) throws(ChatError) {
+    try database.run(
+      "DELETE FROM exceptions WHERE kind = 'user' AND outcome = 'refused' AND id = ?", .text(id))
   }
 
   private func forget(_ message: MessageID, in channel: Int64) throws(ChatError) {

@@ -15,9 +15,16 @@ public actor SQLiteLedger: Ledger {
   static let applicationID: Int64 = 1_430_473_842  // "UCLr"
   static let version: Int64 = 2
 
-  /// - Parameter isShared: whether other processes may work on the ledger at the same time, if they say so too.
+  /// - Parameters:
+  ///   - isShared: whether other processes may work on the ledger at the same time, if they say so too.
+  ///   - creates: whether one is made where there is none; else that is `.storage(.denied)`, and nothing is made.
   /// - Throws: `.storage(.busy)` while another run uses it; `.storage` for what is no ledger.
-  public init(at path: String, isShared: Bool = false) throws(ChatError) {
+  public init(at path: String, isShared: Bool = false, creates: Bool = true) throws(ChatError) {
+    guard creates || (PrivateFile.size(path) ?? 0) > 0 else {
+      throw ChatError(
+        .storage(.denied), operation: .writeDestination,
+        detail: "\(path): there is no ledger; nothing was written with it, or it has another name")
+    }
     lock = try ProcessLock(path + ".lock", isShared: isShared)
     self.path = path
     self.isShared = isShared
@@ -36,12 +43,15 @@ public actor SQLiteLedger: Ledger {
   private static func prepare(_ database: Database, path: String, isShared: Bool) throws(ChatError) {
     try database.transaction { () throws(ChatError) in
       if try database.count("SELECT count(*) FROM sqlite_master") == 0 { try database.execute(schema) }
-      guard try database.count("PRAGMA application_id") == Int(applicationID),
-        try database.count("PRAGMA user_version") <= Int(version)
-      else {
+      guard try database.count("PRAGMA application_id") == Int(applicationID) else {
         throw ChatError(
           .storage(.corrupt), operation: .writeDestination,
           detail: "\(path): not a ledger of this program; name another path")
+      }
+      guard try database.count("PRAGMA user_version") <= Int(version) else {
+        throw ChatError(
+          .storage(.newerVersion), operation: .writeDestination,
+          detail: "\(path): a newer version of this program wrote it; use that one")
       }
       if try database.count("PRAGMA user_version") < Int(version) { try database.execute(upgradeFrom1) }
       try database.execute(openChannels)

@@ -27,7 +27,8 @@ extension Loader {
       // They were counted when they were first written; what was refused now was not.
       var refused = LoadTally()
       for exception in work.tally.exceptions { refused.add(exception) }
-      try await ledger.commit(0, changesUpTo: done, gone: [], late: [], refused)
+      try await ledger.commit(
+        0, changesUpTo: done, gone: users.map { MessageID($0.user.id.rawValue) }, late: [], refused)
       changeCount.add(users.count)
     }
   }
@@ -157,15 +158,9 @@ extension Loader {
           result.late.append(LateLoss(kind: LateLoss.removed, id: id.rawValue, loss: .tombstone))
         }
       }
-      for part in new.chunks(of: max(1, destination.limits.batch)) {
-        let outcomes = try await pacer.perform(.writeDestination) {
-          [place = work.destination] () throws(ChatError) in try await destination.putMessages(part, in: place)
-        }
-        var found: [MessageID: MessageID] = [:]
-        for (record, outcome) in zip(part, outcomes) { if let id = record.message.id { found[id] = outcome.id } }
-        try await ledger.commit(found: found, in: work.channel, areOwn: true)
-        if found.count < part.count { result.add(late: .lateReactions, kind: "message", id: message.rawValue) }
-      }
+      let found = try await put(new, work)
+      try await ledger.commit(found: found, in: work.channel, areOwn: true)
+      if found.count < new.count { result.add(late: .lateReactions, kind: "message", id: message.rawValue) }
     } catch {
       guard error.isOfItems else { throw error }
       result.add(late: .lateReactions, kind: "message", id: message.rawValue)

@@ -86,6 +86,16 @@ extension Loader {
 
   // MARK: Writing
 
+  /// Writes `records` in order, each once, however often an answer is lost.
+  /// - Returns: the ids of those that are there.
+  func put(_ records: [MessageRecord], _ work: ChannelWork) async throws(ChatError) -> [MessageID: MessageID] {
+    var batch = Batch(records: records)
+    var work = work
+    // What a look finds behind the place of the last one is what this call wrote.
+    try await write(&batch, &work)
+    return batch.outcomes.compactMapValues(\.id)
+  }
+
   /// Until each message of the batch has an outcome, in order.
   private func write(_ batch: inout Batch, _ work: inout ChannelWork) async throws(ChatError) {
     var groups = batch.open.chunks(of: max(1, destination.limits.batch)).reversed() as [[MessageRecord]]

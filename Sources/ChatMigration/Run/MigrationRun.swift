@@ -91,12 +91,22 @@ public struct MigrationRun: Sendable {
     return try await closing(archive) { () throws(ChatError) in
       try await archive.require(vendor: source.vendor, app: app)
       var extraction = options.extraction
+      if options.load.rules == nil { extraction.filter = try await rememberedFilter() ?? extraction.filter }
       extraction.refreshes = refreshes
       extraction.rereads = rereads
       return try await Extractor(
         source: source, archive: archive, options: extraction, clock: clock, progress: progress
       ).run()
     }
+  }
+
+  /// Of an earlier run, whose rules hold where nothing else is said.
+  private func rememberedFilter() async throws(ChatError) -> MigrationFilter? {
+    guard destination != nil, PrivateFile.exists(ledgerPath) else { return nil }
+    let ledger = try SQLiteLedger(at: ledgerPath, isShared: options.sharesLedger)
+    let rules = try await LoadRules.stored(in: ledger)
+    try await ledger.close()
+    return rules.filter
   }
 
   /// Writes the archive to the destination.
@@ -142,6 +152,8 @@ public struct MigrationRun: Sendable {
     repeat {
       let page = try await readBack.channels(after: cursor)
       guard page.items.isEmpty, page.unreadable.isEmpty else {
+        // Another process of this ledger may have begun meanwhile.
+        if try await ledger.note("admitted") != nil { return }
         throw ChatError(
           .conflict, operation: .plan,
           detail: "the destination is not empty: it holds channels, \(page.items.first?.channel.id.rawValue ?? "?") "
@@ -157,7 +169,7 @@ public struct MigrationRun: Sendable {
   public func verify() async throws(ChatError) -> FidelityReport {
     let destination = try need(destination, "destination", .verify)
     let readBack = try need(readBack, "readBack", .verify)
-    return try await withLedger { archive, ledger throws(ChatError) in
+    return try await withLedger(creates: false) { archive, ledger throws(ChatError) in
       let result = try await Verifier(
         archive: archive, ledger: ledger, destination: destination, readBack: readBack, options: options.verify,
         clock: clock, progress: progress
@@ -170,7 +182,7 @@ public struct MigrationRun: Sendable {
   /// What is known without asking anybody: with what the last reading back found, if nothing was written since.
   public func report() async throws(ChatError) -> FidelityReport {
     let destination = try need(destination, "destination", .verify)
-    return try await withLedger { archive, ledger throws(ChatError) in
+    return try await withLedger(creates: false) { archive, ledger throws(ChatError) in
       let result = try await ledger.note("verification").flatMap { VerifyResult(stored: $0) }
       return try await report(archive, ledger, destination, result)
     }
@@ -189,7 +201,7 @@ public struct MigrationRun: Sendable {
 
   /// How much of what is at the destination this ledger's runs made.
   public func own() async throws(ChatError) -> LoadCounts {
-    let ledger = try SQLiteLedger(at: ledgerPath)
+    let ledger = try SQLiteLedger(at: ledgerPath, creates: false)
     let counts = try await ledger.ownCounts()
     try await ledger.close()
     return counts
@@ -199,7 +211,7 @@ public struct MigrationRun: Sendable {
   /// - Parameter keepsUsers: whether accounts stay.
   public func rollback(keepsUsers: Bool = false) async throws(ChatError) -> RollbackSummary {
     let destination = try audited(try need(destination, "destination", .writeDestination))
-    let ledger = try SQLiteLedger(at: ledgerPath)
+    let ledger = try SQLiteLedger(at: ledgerPath, creates: false)
     let rollback = Rollback(
       ledger: ledger, destination: destination, keepsUsers: keepsUsers,
       pacer: Pacer(clock: clock, settings: options.load.pace), progress: progress)
@@ -254,11 +266,11 @@ public struct MigrationRun: Sendable {
   }
 
   private func withLedger<Value: Sendable>(
-    _ body: (Archive, SQLiteLedger) async throws(ChatError) -> Value
+    creates: Bool = true, _ body: (Archive, SQLiteLedger) async throws(ChatError) -> Value
   ) async throws(ChatError) -> Value {
     let archive = try Archive.open(at: archivePath)
     return try await closing(archive) { () throws(ChatError) in
-      let ledger = try SQLiteLedger(at: ledgerPath, isShared: options.sharesLedger)
+      let ledger = try SQLiteLedger(at: ledgerPath, isShared: options.sharesLedger, creates: creates)
       let value: Value
       do throws(ChatError) { value = try await body(archive, ledger) } catch {
         // The first failure is the one to tell.

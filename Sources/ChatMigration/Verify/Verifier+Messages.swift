@@ -83,7 +83,9 @@ extension Verifier {
         }
         continue
       }
-      walk.reactionsExpected += walk.form.reactionCount(of: try stored.stored.message())
+      if walk.form.rules.reactions == .messages {
+        walk.reactionsExpected += walk.form.reactionCount(of: try stored.stored.message())
+      }
       walk.marks.pass(item.message.position, ordinal: stored.ordinal)
       defer { next += 1 }
       if seen[next] {
@@ -165,7 +167,8 @@ extension Verifier {
     _ walk: inout MessageWalk, _ result: inout ChannelVerification, _ tally: inout VerifyTally
   ) async throws(ChatError) {
     let id = expected.message.id?.rawValue ?? ""
-    for field in MessageField.allCases where field.isCompared && ReactionForm.message(of: MessageID(id)) == nil {
+    let isReaction = walk.form.rules.reactions == .messages && ReactionForm.message(of: MessageID(id)) != nil
+    for field in MessageField.allCases where field.isCompared && !isReaction {
       if expected.message.value(of: field) != nil { tally.fieldCounts["message.\(field.rawValue)", default: 0] += 1 }
     }
     var one = expected.message

@@ -13,6 +13,9 @@ enum ArchiveWriting {
   ) { invocation in
     let archive = try Archive.open(at: invocation.operands[0])
     let target = invocation.value("to") ?? ""
+    guard !Files.isStandardOutput(target) else {
+      throw Failure(.usage, "archive export writes two files, the lines and their manifest; name one with --to")
+    }
     try Files.requireWritable(target)
     let exported = try await ArchiveLines.export(archive, to: target, inlinesFiles: !invocation.has("no-files"))
     Standard.line("\(exported.records) records written to \(target)")

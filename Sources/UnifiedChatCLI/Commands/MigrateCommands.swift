@@ -108,11 +108,24 @@ enum MigrateCommands {
     case "json": try Files.write(report.json().bytes() + [0x0A], to: file)
     case "html": try Files.write(Array(report.html().utf8), to: file)
     case "md": try Files.write(Array(report.markdown().utf8), to: file)
-    default: throw Failure(.usage, "--report takes a name that ends with .json, .md or .html, not \"\(file)\"")
+    default: throw wrongEnding(file)
     }
   }
 
+  /// To be asked before long work: every report has an ending that is known and a place where it can be written.
+  static func requireReports(_ invocation: Invocation) throws {
+    for file in invocation.all("report") {
+      guard ["json", "html", "md"].contains((file as NSString).pathExtension) else { throw wrongEnding(file) }
+      try Files.requireWritable(file)
+    }
+  }
+
+  private static func wrongEnding(_ file: String) -> Failure {
+    Failure(.usage, "--report takes a name that ends with .json, .md or .html, not \"\(file)\"")
+  }
+
   static func make(_ invocation: Invocation) throws -> MigrationRun {
+    try requireReports(invocation)
     let settings = try Settings(invocation)
     let target = try settings.profile(named: invocation.value("to"))
     let from = invocation.value("from") ?? ""

@@ -23,7 +23,7 @@ enum VerifyCommand {
 
   private static func run(_ invocation: Invocation) async throws -> ExitCode {
     if let file = invocation.value("combined") { try Files.requireWritable(file) }
-    for file in invocation.all("report") { try Files.requireWritable(file) }
+    try MigrateCommands.requireReports(invocation)
     let settings = try Settings(invocation)
     let target = try settings.profile(named: invocation.value("against"))
     var options = MigrationOptions()
@@ -51,7 +51,7 @@ enum VerifyCommand {
     }
     for channel in result.channels {
       let name = MessageText.safe("\(channel.channel)")
-      lines.append("\(channel.sign.rawValue) \(name)" + (channel.failure.map { "\t\($0)" } ?? ""))
+      lines.append("\(channel.sign.rawValue) \(name)" + (channel.failure.map { "\t\(MessageText.safe($0))" } ?? ""))
       for finding in channel.examples {
         let place = finding.kind == "channel" ? "" : "/\(finding.kind)/\(MessageText.safe(finding.id))"
         lines.append("\(finding.sign.rawValue) \(name)\(place)\t\(MessageText.safe(finding.what))")
