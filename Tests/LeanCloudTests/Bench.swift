@@ -39,6 +39,25 @@ struct Bench {
     }
   }
 
+  /// Lets the adapters' clock pass on to whatever is due within `limit`, until `body` has its result.
+  ///
+  /// For what an adapter does of itself after a while: a test can't know when it has begun to wait. The limit is below
+  /// every time-out of a request, so that a slow machine loses none.
+  func whileTimePasses<Value>(atMost limit: Duration = .seconds(5), _ body: () async throws -> Value) async rethrows
+    -> Value
+  {
+    let end = clock.now + limit
+    let passing = Task { [clock] in
+      while !Task.isCancelled {
+        if let due = clock.nextWakeUp, due <= end { clock.advance(to: due) }
+        // Real time, so that a wait does not take a core from the tests beside it; nothing depends on how long it is.
+        try? await Task.sleep(for: .milliseconds(1))
+      }
+    }
+    defer { passing.cancel() }
+    return try await body()
+  }
+
   /// A socket with `peer` logged in on it.
   func login(
     _ peer: String, _ protocols: [String] = ["lc.json.3"], fields: JSONObject = ["ua": "test", "configBitmap": 187]

@@ -90,8 +90,7 @@ struct ReportedTroubleTests {
     // Without the token the server has forgotten the room.
     try await bench.host.control.perform(.expireCredential(user: "alice"))
     try await bench.host.control.act(.end(.abrupt), on: "alice")
-    await bench.pass(seconds: 3)
-    _ = await alice.next { if case .missedEvents = $0.kind { true } else { nil } }
+    _ = await bench.whileTimePasses { await alice.next { if case .missedEvents = $0.kind { true } else { nil } } }
     _ = try await bob.adapter.send(bob.text("are you in?", to: room.id))
     #expect(text(await alice.nextMessage()) == "are you in?")
   }
