@@ -238,6 +238,8 @@ extension CacheSession {
       [.text(payload(of: entry)), path, bytes, .text(localID.rawValue)])
     message.content = draft.content
     message.mentions = draft.mentions
+    message.replyTo = entry.draft.replyTo
+    message.threadParent = entry.draft.threadParent
     message.customType = draft.customType
     message.customData = draft.customData
     return try store(message)

@@ -56,22 +56,49 @@ extension CacheSession {
   }
 
   /// The link was lost: what is newer than the newest known message is unknown from now on, in `channels` or in all.
+  /// - Parameter doubts: messages of channels that prove nothing of what lies before them: one that could not be
+  ///   stored, or one that a list brought before its push. Those of `noteAhead` count without being named.
   /// - Returns: the channels that were live, with the position from which they are to be read on.
   @discardableResult
-  public func openGaps(in channels: [ChannelID]? = nil) throws(ChatError) -> [ChannelID: MessagePosition] {
+  public func openGaps(
+    in channels: [ChannelID]? = nil, before doubts: [ChannelID: [MessagePosition]] = [:]
+  ) throws(ChatError) -> [ChannelID: MessagePosition] {
     let live = try database.all(
       "SELECT channel, low_major, low_minor, low_tail FROM ranges WHERE high_major = ? AND high_minor = ?",
       [.int(.max), .int(.max)]
     ) { row throws(ChatError) in (channel: ChannelID(row.text(0)), low: MessagePosition(row, from: 1) ?? .lowest) }
     let wanted = channels.map { Set($0) }
+    let ahead = try aheadPositions()
     var opened: [ChannelID: MessagePosition] = [:]
     for (channel, low) in live where wanted?.contains(channel) ?? true {
-      let newest = max(low, try provenPosition(in: channel) ?? .lowest)
+      // What lies before the range says nothing of it.
+      let doubt = ((doubts[channel] ?? []) + [ahead[channel]].compactMap(\.self)).filter { $0 > low }.min()
+      let newest = max(low, try provenPosition(in: channel, before: doubt ?? .highest) ?? .lowest)
       try remove(CachedRange(low: low, high: .highest), in: channel)
       try insert(CachedRange(low: low, high: newest), in: channel)
+      if ahead[channel] != nil { try setCursor(nil, Self.ahead, of: channel) }
       opened[channel] = newest
     }
     return opened
+  }
+
+  /// Says which messages of a channel are here although the connection has not told them: a list or a page was ahead
+  /// of the pushes, and those of what lies before them may still be on the way. Kept with the file, since after a kill
+  /// nobody else knows. Call it after the range of the channel has changed, with all of them.
+  public func noteAhead(_ positions: some Sequence<MessagePosition>, of channel: ChannelID) throws(ChatError) {
+    let live = try ranges(of: channel).last.flatMap { $0.isLive ? $0 : nil }
+    let lowest = live.flatMap { live in positions.filter { $0 > live.low }.min() }
+    let next = lowest.map { Cursor($0.description) }
+    if try cursor(Self.ahead, of: channel) != next { try setCursor(next, Self.ahead, of: channel) }
+  }
+
+  private static let ahead = "ahead"
+
+  private func aheadPositions() throws(ChatError) -> [ChannelID: MessagePosition] {
+    let rows = try database.all("SELECT channel, value FROM cursors WHERE name = ?", [.text(Self.ahead)]) {
+      row throws(ChatError) in (ChannelID(row.text(0)), MessagePosition(row.text(1)) ?? .lowest)
+    }
+    return Dictionary(rows) { min($0, $1) }
   }
 
   /// The highest range of a channel that is more than one message from a list; nil when nothing was ever read.
@@ -94,26 +121,29 @@ extension CacheSession {
     return Dictionary(behind) { _, higher in higher }
   }
 
-  /// Up to where nothing can be missing after a lost link: the newest message of somebody else, since an
-  /// acknowledgement of an own message may overtake a push that then got lost. Looks back a bounded way.
-  private func provenPosition(in channel: ChannelID) throws(ChatError) -> MessagePosition? {
-    var reached: MessagePosition?
-    for message in try newest(50, in: channel) {
-      reached = message.position
-      if message.sender != user { break }
-    }
-    return reached
+  /// Up to where nothing can be missing after a lost link: the newest message of somebody else that stands before
+  /// `doubt`, since an acknowledgement of an own message may overtake a push that then got lost. Looks back a bounded
+  /// way: behind so many acknowledgements no push is on its way.
+  /// - Returns: nil when there are own messages alone, or none.
+  private func provenPosition(
+    in channel: ChannelID, before doubt: MessagePosition
+  ) throws(ChatError) -> MessagePosition? {
+    let limit = 50
+    let found = try newest(Int64(limit), in: channel, before: doubt)
+    if let other = found.first(where: { $0.sender != user }) { return other.position }
+    return found.count < limit ? nil : found.last?.position
   }
 
   private func newest(
-    _ limit: Int64, in channel: ChannelID
+    _ limit: Int64, in channel: ChannelID, before end: MessagePosition = .highest
   ) throws(ChatError) -> [(position: MessagePosition?, sender: UserID?)] {
     try database.all(
       """
       SELECT major, minor, tail, sender FROM messages
       WHERE channel = ? AND major IS NOT NULL AND visibility = 'visible' AND thread_parent IS NULL
+        AND (major, minor, tail) < (?, ?, ?)
       ORDER BY major DESC, minor DESC, tail DESC LIMIT ?
-      """, [.text(channel.rawValue), .int(limit)]
+      """, [.text(channel.rawValue)] + end.values + [.int(limit)]
     ) { row throws(ChatError) in (MessagePosition(row, from: 0), row.optionalText(3).map { UserID($0) }) }
   }
 

@@ -53,16 +53,11 @@ extension CacheSession {
     of channel: ChannelID, from low: MessagePosition, to high: MessagePosition?
   ) throws(ChatError) -> CachedWindow? {
     let ranges = try ranges(of: channel)
-    guard let place = ranges.firstIndex(where: { $0.contains(low) }) else { return nil }
-    let range = ranges[place]
+    guard let range = ranges.first(where: { $0.contains(low) }) else { return nil }
     let top = min(high ?? range.high, range.high)
     let shown = CachedRange(low: low, high: max(low, top))
     var messages = try messages(in: channel, .newer, of: low, inclusive: true, within: shown, limit: .max)
-    if high == nil, !range.isLive {
-      // A message that stands alone, from a list or since the link is back, is behind the hole too.
-      let next = ranges.dropFirst(place + 1).first { !$0.isLive && $0.low < $0.high }?.low ?? .highest
-      messages += try ownMessages(in: channel, from: range.high, to: next)
-    }
+    if high == nil, !range.isLive { messages += try ownMessages(in: channel, behind: range.high) }
     let older = try self.messages(in: channel, .older, of: low, within: range, limit: 1)
     let newer =
       high == nil ? [] : try self.messages(in: channel, .newer, of: top, within: range, limit: 1)
@@ -71,13 +66,11 @@ extension CacheSession {
   }
 
   /// What this device sent behind the known part, which a lost link has ended before it: a list that follows goes on
-  /// showing it, as it did while it was on its way.
-  private func ownMessages(
-    in channel: ChannelID, from low: MessagePosition, to high: MessagePosition
-  ) throws(ChatError) -> [Message] {
-    let behind = CachedRange(low: low, high: high)
-    return try messages(in: channel, .newer, of: low, within: behind, limit: 50).filter {
-      $0.localID != nil && $0.sender == owner && $0.position != high
+  /// showing it, as it did while it was on its way. Looks at the newest messages alone, however many came meanwhile.
+  private func ownMessages(in channel: ChannelID, behind end: MessagePosition) throws(ChatError) -> [Message] {
+    let rest = CachedRange(low: end, high: .highest)
+    return try messages(in: channel, .older, of: .highest, within: rest, limit: 50).filter {
+      $0.localID != nil && $0.sender == owner && $0.position != end
     }
   }
 

@@ -214,6 +214,62 @@ struct RangeTests {
     #expect(result.3 == ["c": position(3)])
   }
 
+  @Test("own messages alone prove nothing of what lies before them", arguments: 1...5)
+  func ownAlone(_ count: Int64) throws {
+    let high = try makeCache().write { session throws(ChatError) in
+      for sequence in 2...(1 + count) { _ = try session.merge(text("own", sequence, by: me)) }
+      try session.cover(CachedRange(low: .lowest, high: .highest), in: "c")
+      return try session.openGaps()
+    }
+    #expect(high == ["c": .lowest])
+  }
+
+  struct Doubt: Sendable, CustomTestStringConvertible {
+    var refused: [Int64] = []
+    var ahead: [Int64] = []
+    var expected: Int64
+    var testDescription: String { "refused \(refused), ahead \(ahead): \(expected)" }
+  }
+
+  @Test("a lost link ends what is live before the first message that proves nothing, above where it begins", arguments: [
+    Doubt(expected: 8), Doubt(refused: [5], expected: 4), Doubt(ahead: [6], expected: 5), Doubt(ahead: [7, 4, 8], expected: 3),
+    Doubt(refused: [7], ahead: [5], expected: 4), Doubt(refused: [2], ahead: [1], expected: 8), Doubt(refused: [1, 6], expected: 5),
+    Doubt(refused: [3], expected: 2), Doubt(refused: [99], ahead: [99], expected: 8),
+  ])
+  func doubts(_ doubt: Doubt) throws {
+    let cache = try makeCache()
+    let high = try cache.write { session throws(ChatError) -> [CachedRange] in
+      for sequence in 2...8 as ClosedRange<Int64> { _ = try session.merge(text("x", sequence)) }
+      try session.cover(CachedRange(low: position(2), high: .highest), in: "c")
+      try session.noteAhead(doubt.ahead.map(position), of: "c")
+      try session.openGaps(before: ["c": doubt.refused.map(position)])
+      let once = try session.ranges(of: "c")
+      // Used up: what is live later is not in doubt because of it.
+      try session.cover(CachedRange(low: position(2), high: .highest), in: "c")
+      try session.openGaps()
+      return once + (try session.ranges(of: "c"))
+    }
+    #expect(high == [CachedRange(low: position(2), high: position(doubt.expected)), CachedRange(low: position(2), high: position(8))])
+  }
+
+  @Test("what waits behind a hole is shown by a list that follows, however many of others came meanwhile", arguments: [0, 49, 200, 1000], [true, false])
+  func ownBehindHole(_ others: Int, _ hasIsland: Bool) throws {
+    let cache = try makeCache()
+    let shown = try cache.write { session throws(ChatError) -> [String]? in
+      for sequence in 1...3 as ClosedRange<Int64> { _ = try session.merge(text("\(sequence)", sequence)) }
+      try session.cover(CachedRange(low: position(1), high: position(3)), in: "c")
+      for place in 0..<others { _ = try session.merge(text("other", 10 + Int64(place))) }
+      let last = 10 + Int64(others)
+      _ = try session.enqueue(
+        OutboxEntry(localID: "l", channel: "c", clientMessageID: "k", draft: .text("own"), createdAt: Timestamp(milliseconds: 5)))
+      _ = try session.confirm("l", as: text("own", last, by: me, client: "k"))
+      // Around it, or before it, more is known.
+      if hasIsland { try session.cover(CachedRange(low: position(max(9, last - 3)), high: position(last)), in: "c") }
+      return try session.window(of: "c", from: position(1), to: nil)?.messages.map { $0.content.searchableText ?? "" }
+    }
+    #expect(shown == ["1", "2", "3", "own"])
+  }
+
   @Test("forgetting cuts a range in two")
   func forget() throws {
     let ranges = try makeCache().write { session throws(ChatError) in
