@@ -18,17 +18,24 @@ extension Chat {
     isActive = true
     isSilent = false
     startPump()
+    // Another one after a `disconnect`, also of the same user.
+    let pumpNumber = pumpNumber
     do throws(ChatError) {
       let own = try await adapter.connect(as: user, credential: credential)
       let clears = await adapter.capabilities.has(.unreadSendClears)
-      guard isActive, self.session == session else { throw ChatError.cancelled(.connect) }
+      guard isActive, self.session == session, self.pumpNumber == pumpNumber else {
+        throw ChatError.cancelled(.connect)
+      }
       sendClears = clears
       if !isOnline { wentOnline() }
       startSync()
       return own
     } catch {
+      let isOver = self.session != session || self.pumpNumber != pumpNumber
+      // Ended while it was on its way: no link is left behind that nobody asked for.
+      if isOver, !isActive { await adapter.disconnect() }
       if case .connected = await adapter.state { throw error }
-      if self.session == session { isActive = false }
+      if self.session == session, self.pumpNumber == pumpNumber { isActive = false }
       throw error
     }
   }
@@ -44,9 +51,10 @@ extension Chat {
     let identity = CacheIdentity(vendor: vendor, app: options.app, user: user)
     let opened = try LocalCache(identity, at: options.cacheLocation)
     // Whatever was live when the last process ended is not so now.
-    behind = try opened.write { session throws(ChatError) in try session.openGaps() }
+    let gaps = try opened.write { session throws(ChatError) in try session.openGaps() }
     session += 1
     forgetSession()
+    behind = gaps
     cache = opened
     self.user = user
     if let recovery = opened.recovery {
@@ -54,34 +62,57 @@ extension Chat {
     }
   }
 
-  /// What is in memory of the user before.
+  /// Ends what is under way for the user before, and forgets what is in memory of them. After a failed connect events
+  /// may come still.
   private func forgetSession() {
+    stopPump()
+    endTasks()
+    endWaiting()
+    isOnline = false
+    sendClears = false
+    held = [:]
     lastAnnounced = [:]
+    lastCounted = [:]
     unannounced = [:]
+    toldUnstored = [:]
     joinedMeanwhile = []
-    unstored = []
+    behind = [:]
+    unstored = [:]
+    isLossDue = false
     followed = []
     unsettled = []
     uploadProgress = [:]
+    acknowledged = [:]
     isPurgeDue = false
   }
 
   /// Ends the session; works without the server. The outbox keeps what was not sent. Reading from the cache still
   /// works. Calls that wait for a send end with `.cancelled`, and the message stays in the outbox.
   public func disconnect() async {
+    let session = session
     await adapter.disconnect()
+    // There was nobody, and meanwhile somebody came in: theirs is another session.
+    guard self.session == session else { return }
     releaseHeld()
     publishState(.disconnected(.requested))
     isSilent = true
     isActive = false
     isOnline = false
     epoch += 1
-    pump?.cancel()
-    pump = nil
-    pumpNumber += 1
+    stopPump()
     endTasks()
     noteMissed(in: nil)
     trimCache()
+    endWaiting()
+  }
+
+  private func stopPump() {
+    pump?.cancel()
+    pump = nil
+    pumpNumber += 1
+  }
+
+  private func endWaiting() {
     for waiting in waiters.values {
       for waiter in waiting.values { waiter.resume(returning: .failure(.cancelled(.send))) }
     }
@@ -94,6 +125,8 @@ extension Chat {
     syncWanted = false
     for task in workers.values { task.cancel() }
     workers = [:]
+    for upload in uploads.values { upload.cancel() }
+    uploads = [:]
     outboxWatch?.cancel()
     outboxWatch = nil
     cache?.leaveOutbox()
@@ -104,16 +137,22 @@ extension Chat {
   }
 
   /// Removes everything of the last user from this device. Disconnects first; works offline.
+  /// - Throws: `.storage` when files cannot be removed; `.conflict` when the same user has come back meanwhile, after
+  ///   another one: then nothing is removed.
   public func clearCachedData() async throws(ChatError) {
+    guard let user else { return }
     let session = session
     await disconnect()
-    // Somebody else came in meanwhile: what is open now is theirs.
-    guard let user, self.session == session else { return }
-    cache?.close()
-    cache = nil
-    self.session += 1
-    forgetSession()
-    self.user = nil
+    if self.session == session {
+      cache?.close()
+      cache = nil
+      self.session += 1
+      forgetSession()
+      self.user = nil
+    } else if self.user == user {
+      throw ChatError(.conflict, operation: .cache, detail: "connected again meanwhile")
+    }
+    // Where somebody else came in meanwhile, what is open now is theirs, and these files lie closed.
     try LocalCache.erase(CacheIdentity(vendor: vendor, app: options.app, user: user), at: options.cacheLocation)
   }
 
@@ -240,20 +279,6 @@ extension Chat {
       isPurgeDue = try !cache.purge(index: cache.size < 32 << 20)
     } catch {
       isPurgeDue = true
-      log(.error, "\(error)")
-    }
-  }
-
-  /// From now on it is not known what is newer than the newest known message.
-  func noteMissed(in channels: [ChannelID]?) {
-    // Pushes that were under way are lost: what is found from now on is caught up with.
-    if let channels { for channel in channels { unannounced[channel] = nil } } else { unannounced = [:] }
-    do throws(ChatError) {
-      guard let cache else { return }
-      let opened = try cache.write { session throws(ChatError) in try session.openGaps(in: channels) }
-      // What was not caught up with since an earlier loss begins there.
-      behind.merge(opened) { min($0, $1) }
-    } catch {
       log(.error, "\(error)")
     }
   }

@@ -41,42 +41,41 @@ extension Chat {
   // MARK: Messages
 
   private func received(_ message: Message, _ source: ChatEvent.Source) {
-    guard message.id != nil, let position = message.position, let cache else {
+    guard message.id != nil, let position = message.position, cache != nil else {
       // For those online only: shown, not kept.
       return publish(.messageReceived(message), source)
     }
     if source == .live { joinedMeanwhile.insert(message.channel) }
     let isUnknownChannel: Bool
     var told: [ChatEvent.Kind]
+    let expected = unannounced[message.channel]
+    var others = expected ?? [:]
+    let wasShown = message.id.flatMap { others.removeValue(forKey: $0) } != nil
     do throws(ChatError) {
-      let (isOnline, hasHole) = (isOnline, unstored.contains(message.channel))
       let lifts = sendClears && message.threadParent == nil
-      let opened: [ChannelID: MessagePosition]
-      (told, isUnknownChannel, opened) = try cache.write { session throws(ChatError) in
-        // Before the newer message closes over it.
-        let opened = hasHole ? try session.openGaps(in: [message.channel]) : [:]
+      (told, isUnknownChannel) = try store(in: message.channel) { session throws(ChatError) in
         let change = try session.merge(message)
         if isOnline, message.threadParent == nil {
           // Whatever is newer arrives by itself from now on.
           try session.cover(CachedRange(low: position, high: .highest), in: message.channel)
         }
+        if expected != nil { try session.noteAhead(Self.islands(others), of: message.channel) }
         let lifted = lifts && message.sender == session.owner ? try session.liftMark(by: message) : []
         let kinds = try session.events(of: change, isNew: true) + lifted
-        return (kinds, try session.channel(message.channel) == nil, opened)
+        return (kinds, try session.channel(message.channel) == nil)
       }
-      if hasHole { mend(message.channel, from: opened) }
     } catch {
-      // The disk refuses: better shown than lost, and read again later.
       log(.error, "\(error)")
-      unstored.insert(message.channel)
-      epoch += 1
-      return publish(.messageReceived(message), source)
+      return receivedUnstored(message, at: position, wasShown: wasShown, source)
     }
+    setUnannounced(others, in: message.channel)
     if isUnknownChannel { describe(message.channel) }
     followChanges(in: message.channel)
     endedTyping(message.sender, in: message.channel)
-    let wasShown = message.id.flatMap { unannounced[message.channel]?.remove($0) } != nil
-    if wasShown, told.isEmpty {
+    // Told before, when the disk refused it.
+    let wasTold = message.id.flatMap { toldUnstored[message.channel]?.remove($0) } != nil
+    if wasTold { told.removeAll { if case .messageReceived = $0 { true } else { false } } }
+    if wasShown, !wasTold, told.isEmpty {
       // The number of unread messages came with the list. Shown as the newest one, it is told as received in any case.
       lastAnnounced[message.channel] = max(position, lastAnnounced[message.channel] ?? position)
       told = [.messageReceived(message)]
@@ -87,13 +86,26 @@ extension Chat {
     settle(told)
   }
 
-  /// The disk takes again what it refused before: what was lost meanwhile is fetched.
-  private func mend(_ channel: ChannelID, from opened: [ChannelID: MessagePosition]) {
-    unstored.remove(channel)
-    // A catch-up that is under way may have passed the hole already.
+  /// The disk refuses: better shown than lost, and read again later.
+  private func receivedUnstored(
+    _ message: Message, at position: MessagePosition, wasShown: Bool, _ source: ChatEvent.Source
+  ) {
+    doubt(message.channel, from: position)
     epoch += 1
-    behind.merge(opened) { min($0, $1) }
-    startSync()
+    // Told with what was missed, before its push came.
+    guard let id = message.id, wasShown || !isStored(message) else { return }
+    // What cannot be stored must not pile up.
+    if toldUnstored[message.channel]?.count ?? 0 >= 500 { toldUnstored[message.channel] = [] }
+    let isNews = toldUnstored[message.channel, default: []].insert(id).inserted
+    if isNews { publish(.messageReceived(message), source) }
+  }
+
+  private func isStored(_ message: Message) -> Bool {
+    do throws(ChatError) {
+      return try opened(.cache).read { session throws(ChatError) in try session.knows(message) }
+    } catch {
+      return false
+    }
   }
 
   /// A message that comes late is not announced as the newest one.
@@ -144,32 +156,31 @@ extension Chat {
 
   /// Stores an event and returns what is to be told: nothing when it was known.
   func stored(_ event: ChatEvent) -> [ChatEvent] {
-    guard let cache else { return [event] }
+    guard cache != nil else { return [event] }
     if case .channelJoined(let channel) = event.kind { joinedMeanwhile.insert(channel.id) }
     do throws(ChatError) {
       let preview = event.kind.preview
-      let (kinds, isNew) = try cache.write { session throws(ChatError) in
+      var expected = preview.flatMap { unannounced[$0.channel] } ?? [:]
+      let told = preview.flatMap { toldUnstored[$0.channel] } ?? []
+      let kinds = try store { session throws(ChatError) in
         let wasKnown = try session.knows(preview)
         let kinds = try session.apply(event.kind)
-        let isKnown = try session.knows(preview)
-        return (kinds, isKnown && !wasKnown)
+        if isOnline, !wasKnown, let preview, let id = preview.id, let position = preview.position,
+          !told.contains(id), try session.knows(preview)
+        {
+          expected = Self.expecting([id: Unannounced(position: position, isIsland: true)], beside: expected)
+          try session.noteAhead(Self.islands(expected), of: preview.channel)
+        }
+        return kinds
       }
-      if isNew, let preview, let id = preview.id { expectPush(of: [id], in: preview.channel) }
+      if let preview { setUnannounced(expected, in: preview.channel) }
       purge(after: kinds)
       return kinds.map { ChatEvent($0, source: event.source) }
     } catch {
       log(.error, "\(error)")
-      if let channel = event.kind.channel { unstored.insert(channel) }
+      if let channel = event.kind.channel { doubt(channel, from: .highest) }
       return [event]
     }
-  }
-
-  /// Remembers messages that were shown before their push came.
-  func expectPush(of ids: [MessageID], in channel: ChannelID) {
-    guard isOnline, !ids.isEmpty else { return }
-    // A push follows within moments; what never comes must not pile up.
-    if (unannounced[channel]?.count ?? 0) + ids.count > 500 { unannounced[channel] = [] }
-    unannounced[channel, default: []].formUnion(ids)
   }
 
   // MARK: Typing

@@ -14,6 +14,7 @@ extension Chat {
     try Arguments.id(channel, .history)
     try Arguments.limit(query.limit, .history)
     _ = try opened(.history)
+    retryHoles(of: channel)
     var walk = HistoryWalk(try HistoryStart(query))
     if walk.start.position == .highest, walk.direction == .older { try await prepareNewest(of: channel, &walk) }
     while walk.messages.count < query.limit, !walk.isAtEnd {
@@ -45,6 +46,12 @@ extension Chat {
     walk.move(to: loaded.high, inclusive: true)
     walk.isStale = true
     if isOnline { refresh(channel) }
+  }
+
+  /// What the disk refused before is not shown as if nothing were missing, once it takes something again.
+  private func retryHoles(of channel: ChannelID) {
+    guard isLossDue || unstored[channel] != nil else { return }
+    do throws(ChatError) { try store(in: channel) { _ throws(ChatError) in } } catch { log(.error, "\(error)") }
   }
 
   /// v1 of a vendor may have only one direction.

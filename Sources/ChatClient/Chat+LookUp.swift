@@ -47,15 +47,16 @@ extension Chat {
     _ messages: [Message], in channel: ChannelID, _ source: ChatEvent.Source, covering range: CachedRange?,
     tellsNew: Bool = true
   ) throws(ChatError) -> Int {
-    guard let cache else { return 0 }
-    let told = lastAnnounced[channel] ?? .lowest
-    let shown = unannounced[channel] ?? []
+    guard cache != nil else { return 0 }
+    let told = max(lastAnnounced[channel] ?? .lowest, lastCounted[channel] ?? .lowest)
+    let shown = unannounced[channel] ?? [:]
+    let toldBefore = toldUnstored[channel] ?? []
     // A page that somebody reads may bring what was missed before the catch-up does: then it is told now.
     let missedFrom = tellsNew ? .lowest : behind[channel] ?? .highest
-    let (missed, kinds, newest) = try cache.write { session throws(ChatError) in
+    let (missed, kinds, expected) = try store { session throws(ChatError) in
       var missed: [MessageID] = []
       var kinds: [ChatEvent.Kind] = []
-      var newest: [MessageID] = []
+      var newest: [MessageID: Unannounced] = [:]
       let top = try session.newestPosition(in: channel) ?? .lowest
       // One that a channel list brought stands alone, and nobody was told of it.
       let known = try session.ranges(of: channel).filter { $0.low < $0.high }
@@ -63,26 +64,44 @@ extension Chat {
         let change = try session.merge(message, from: .read)
         guard let id = message.id, let position = message.position else { continue }
         if case .inserted = change {
-          if position > missedFrom { missed.append(id) } else if position > top { newest.append(id) }
+          if toldBefore.contains(id) { continue }
+          if position > missedFrom {
+            missed.append(id)
+          } else if position > top {
+            newest[id] = Unannounced(position: position, isIsland: true)
+          }
         } else {
           kinds += try session.events(of: change, isNew: false)
           // Nor is it counted when its push has come since, or when it was sent here.
           if case .unchanged = change, position > missedFrom, !known.contains(where: { $0.contains(position) }),
-            position > told || shown.contains(id), try session.message(id, in: channel)?.localID == nil
+            position > told || shown[id] != nil, !toldBefore.contains(id), try session.message(id, in: channel)?.localID == nil
           {
             missed.append(id)
           }
         }
       }
       if let range { try session.cover(range, in: channel) }
-      return (missed, kinds, newest)
+      // Told as part of what was missed, not once more when its push comes late.
+      var expected = shown
+      for id in source == .catchUp ? messages.compactMap(\.id) : missed + toldBefore { expected[id] = nil }
+      if !tellsNew, isOnline { expected = Self.expecting(newest, beside: expected) }
+      // Behind its last message the newest page says nothing.
+      let end = range.flatMap { $0.isLive ? messages.last?.position : $0.high }
+      expected = expected.mapValues { $0.read(from: range?.low, to: end) }
+      if !shown.isEmpty || !expected.isEmpty { try session.noteAhead(Self.islands(expected), of: channel) }
+      return (missed, kinds, expected)
     }
-    // Told as part of what was missed, not once more when its push comes late.
-    unannounced[channel]?.subtract(source == .catchUp ? messages.compactMap(\.id) : missed)
-    if !tellsNew { expectPush(of: newest, in: channel) }
+    setUnannounced(expected, in: channel)
+    if !toldBefore.isEmpty {
+      let rest = toldBefore.subtracting(messages.compactMap(\.id))
+      toldUnstored[channel] = rest.isEmpty ? nil : rest
+    }
     purge(after: kinds)
     for kind in kinds { publish(kind, source) }
     settle(kinds)
+    // With a page of the catch-up all of it has been told, now or before.
+    let counted = tellsNew ? messages.last : messages.last { $0.id.map { missed.contains($0) || toldBefore.contains($0) } ?? false }
+    if let newest = counted?.position { lastCounted[channel] = max(newest, lastCounted[channel] ?? newest) }
     if !missed.isEmpty { publish(.messagesBackfilled(channel, count: missed.count), source) }
     return missed.count
   }

@@ -67,7 +67,8 @@ extension CacheSession {
     return others.isEmpty || others.contains { ($0[keyPath: mark] ?? .lowest) < own }
   }
 
-  /// A mark of others is news where it covers an own message that the one before did not.
+  /// Stores the marks and returns those that moved. A mark of others is told where something own was written, whether
+  /// it comes up to that or not: elsewhere nobody waits for it.
   fileprivate func raiseMarks(of members: [Member], in channel: ChannelID) throws(ChatError) -> [ChatEvent.Kind] {
     let own = try newestOwnPosition(in: channel)
     var moved: [ChatEvent.Kind] = []

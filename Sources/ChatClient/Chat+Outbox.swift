@@ -11,6 +11,8 @@ extension Chat {
       for channel in try cache.read({ session throws(ChatError) in try session.channelsWithOutbox() }) { kick(channel) }
     } catch {
       log(.error, "\(error)")
+      // Looked at again soon.
+      watchOutbox()
     }
   }
 
@@ -30,8 +32,15 @@ extension Chat {
   private func work(_ channel: ChannelID) async {
     var failures = 0
     loop: while isOnline, !Task.isCancelled {
-      guard let entry = next(in: channel) else { break }
-      switch await attempt(entry, failures: failures) {
+      let step: Step
+      do throws(ChatError) {
+        guard let entry = try next(in: channel) else { break loop }
+        step = await attempt(entry, failures: failures)
+      } catch {
+        log(.error, "\(error)")
+        step = .again(after: pause(after: error, failures: failures))
+      }
+      switch step {
       case .done: failures = 0
       case .again(let delay):
         failures += 1
@@ -84,24 +93,20 @@ extension Chat {
     }
   }
 
-  private func next(in channel: ChannelID) -> OutboxEntry? {
-    do throws(ChatError) {
-      return try cache?.read { session throws(ChatError) in try session.nextInOutbox(of: channel) }
-    } catch {
-      log(.error, "\(error)")
-      return nil
-    }
+  private func next(in channel: ChannelID) throws(ChatError) -> OutboxEntry? {
+    try cache?.read { session throws(ChatError) in try session.nextInOutbox(of: channel) } ?? nil
   }
 
   private func attempt(_ entry: OutboxEntry, failures: Int) async -> Step {
     do throws(ChatError) {
+      if let committed = acknowledged[entry.localID] { return confirm(committed, of: entry, isLive: false, failures) }
       if entry.state == .flying, let step = try await lookFirst(entry, failures: failures) { return step }
       guard entry.state == .flying || clock.now < entry.createdAt + options.outboxLifetime else {
         return try fail(
           entry, ChatError(.timeout, operation: .send, retry: .never, detail: "it waited too long in the outbox"))
       }
       guard let ready = try await uploaded(entry) else { return .done }
-      return try await transmit(ready)
+      return try await transmit(ready, failures)
     } catch {
       return after(error, entry, failures: failures)
     }
@@ -124,7 +129,9 @@ extension Chat {
     return try await look(for: entry) ? .done : nil
   }
 
-  private func transmit(_ entry: OutboxEntry) async throws(ChatError) -> Step {
+  private func transmit(_ entry: OutboxEntry, _ failures: Int) async throws(ChatError) -> Step {
+    // By `disconnect`: a worker that came after it may have the message now.
+    guard !Task.isCancelled else { return .stop }
     let cache = try opened(.send)
     // Cancelled, changed or proved to be sent by an event while something else was awaited.
     let current = try cache.write { session throws(ChatError) in
@@ -145,17 +152,32 @@ extension Chat {
       else { throw error }
       return .done
     }
-    try confirm(committed, of: current, isLive: isOnline && epoch == epochBefore)
-    return .done
+    return confirm(committed, of: current, isLive: isOnline && epoch == epochBefore, failures)
+  }
+
+  /// Writes the acknowledgement down. A disk that refuses it is asked again until it takes it: the message is
+  /// committed, and a second try could double it.
+  private func confirm(_ committed: Message, of entry: OutboxEntry, isLive: Bool, _ failures: Int) -> Step {
+    do throws(ChatError) {
+      try confirm(committed, of: entry, isLive: isLive)
+      acknowledged[entry.localID] = nil
+      return .done
+    } catch {
+      log(.error, "\(error)")
+      acknowledged[entry.localID] = committed
+      return isOnline && !Task.isCancelled ? .again(after: pause(after: error, failures: failures)) : .stop
+    }
   }
 
   private func confirm(_ committed: Message, of entry: OutboxEntry, isLive: Bool) throws(ChatError) {
     guard let cache else { return }
     let lifts = sendClears && committed.threadParent == nil
-    let kinds = try cache.write { session throws(ChatError) in
+    let expected = unannounced[committed.channel]
+    let kinds = try store { session throws(ChatError) in
       let change = try session.confirm(entry.localID, as: committed)
       if isLive, let position = committed.position, committed.threadParent == nil {
         try session.cover(CachedRange(low: position, high: .highest), in: committed.channel)
+        if let expected { try session.noteAhead(Self.islands(expected), of: committed.channel) }
       }
       let lifted = lifts ? try session.liftMark(by: committed) : []
       return try session.events(of: change, isNew: false) + lifted
@@ -176,7 +198,8 @@ extension Chat {
       guard let current = try cache.read({ session throws(ChatError) in try session.outboxEntry(entry.localID) }) else {
         return .done
       }
-      switch SendOutcome(of: error, attempts: current.attempts) {
+      // Tries of an upload are not begun as tries of the message.
+      switch SendOutcome(of: error, attempts: error.operation == .upload ? failures + 1 : current.attempts) {
       case .final: return try fail(entry, error)
       case .notSent:
         if current.state == .flying, entry.state != .flying {

@@ -21,7 +21,8 @@ extension Chat {
       let isComplete = await syncOnce()
       guard !Task.isCancelled else { return }
       // Lost and back while it ran: what was asked before proves nothing of now.
-      if !isComplete, isOnline, epoch != epochBefore { syncWanted = true }
+      // Unless the disk refuses what is found: then the next thing that it takes begins anew.
+      if !isComplete, isOnline, epoch != epochBefore, !hasUnstored { syncWanted = true }
       // Incomplete: the next connect goes on where this one stopped.
       publish(.syncChanged(isComplete && !syncWanted ? .upToDate : .idle), .local)
     }
@@ -32,6 +33,7 @@ extension Chat {
   private func syncOnce() async -> Bool {
     var missing: [ChannelID] = []
     do throws(ChatError) {
+      try openDueGaps()
       let epochBefore = epoch
       let read = try opened(.history).read { session throws(ChatError) in try session.channelsBehind() }
       behind.merge(read) { min($0, $1) }
@@ -42,10 +44,12 @@ extension Chat {
       return isComplete && epoch == epochBefore
     } catch {
       if error.kind != .cancelled { log(.info, "sync stopped: \(error)") }
-      if case .storage = error.kind { unstored.formUnion(missing) }
+      if case .storage = error.kind { for channel in missing { doubt(channel, from: .highest) } }
       return false
     }
   }
+
+  private var hasUnstored: Bool { isLossDue || !unstored.isEmpty }
 
   // MARK: Channels
 
@@ -76,13 +80,15 @@ extension Chat {
   private func noteNewest(_ channel: Channel) throws(ChatError) {
     guard let last = channel.lastMessage, let position = last.position, last.threadParent == nil else { return }
     let start = behind[channel.id]
-    let isCaughtUp = try opened(.listChannels).write { session throws(ChatError) in
+    let expected = unannounced[channel.id]
+    let isCaughtUp = try store { session throws(ChatError) in
       let from = try start.map { hint throws(ChatError) in try session.catchUpStart(of: channel.id, from: hint) }
       if let from, from < position { return false }
       try session.cover(CachedRange(low: from ?? position, high: .highest), in: channel.id)
+      if let expected { try session.noteAhead(Self.islands(expected), of: channel.id) }
       return true
     }
-    if isCaughtUp { behind[channel.id] = nil }
+    if isCaughtUp, behind[channel.id] == start { behind[channel.id] = nil }
   }
 
   private func leaveUnlisted(_ unlisted: Set<ChannelID>) throws(ChatError) {
@@ -136,7 +142,7 @@ extension Chat {
       case .storage:
         log(.error, "\(error)")
         // Begun again with the next message that can be stored.
-        unstored.insert(channel)
+        doubt(channel, from: .highest)
         return false
       default:
         if error.kind != .cancelled { log(.info, "catch-up of a channel stopped: \(error)") }
@@ -179,9 +185,15 @@ extension Chat {
         try await readBackward(channel, to: start)
       }
     }
-    try await learnMarks(in: channel)
     // Lost again meanwhile: there is a new gap to close.
     if epoch == epochBefore { behind[channel] = nil }
+    do throws(ChatError) { try await learnMarks(in: channel) } catch {
+      // All messages are here. Marks that the server keeps to itself for now end nothing.
+      switch error.kind {
+      case .network, .timeout, .cancelled, .storage: throw error
+      default: log(.info, "the marks of a channel were not learnt: \(error)")
+      }
+    }
   }
 
   private func readForward(_ channel: ChannelID, from start: MessagePosition) async throws(ChatError) {
@@ -305,7 +317,10 @@ extension Chat {
 
   /// Reads every cached range again: changed messages are told, vanished ones become tombstones.
   private func rereadAll(_ channel: ChannelID) async throws(ChatError) {
-    let ranges = try opened(.history).read { session throws(ChatError) in try session.ranges(of: channel) }
+    let (ranges, proven) = try opened(.history).read { session throws(ChatError) in
+      // Before the server is asked: what is pushed while a page is under way has not vanished.
+      (try session.ranges(of: channel), Set(try session.provenIDs(in: channel)))
+    }
     for range in ranges {
       var query = HistoryQuery(
         anchor: range.isAtStart ? .oldest : .position(range.low), direction: .newer, limit: options.catchUpPage,
@@ -314,7 +329,7 @@ extension Chat {
       while true {
         let page = try await ask(await adapter.history(of: channel, query))
         let high = page.newer == nil ? range.high : min(page.messages.last?.position ?? low, range.high)
-        try compare(page.messages, in: channel, CachedRange(low: low, high: high))
+        try compare(page.messages, in: channel, CachedRange(low: low, high: high), proven)
         guard let next = page.newer, high < range.high else { break }
         if case .cursor(next) = query.anchor { throw Self.standstill }
         (low, query.anchor, query.isInclusive) = (high, .cursor(next), false)
@@ -322,13 +337,16 @@ extension Chat {
     }
   }
 
-  private func compare(_ present: [Message], in channel: ChannelID, _ range: CachedRange) throws(ChatError) {
+  /// - Parameter proven: what was here before the server was asked.
+  private func compare(
+    _ present: [Message], in channel: ChannelID, _ range: CachedRange, _ proven: Set<MessageID>
+  ) throws(ChatError) {
     let ids = Set(present.compactMap(\.id))
     try absorb(present, in: channel, .catchUp, covering: nil)
     let cached = try opened(.history).read { session throws(ChatError) in
       try session.messages(in: channel, .newer, of: range.low, within: range, limit: .max)
     }
-    let vanished = cached.compactMap(\.id).filter { !ids.contains($0) }
+    let vanished = cached.compactMap(\.id).filter { proven.contains($0) && !ids.contains($0) }
     try learn(ChangePage(updated: [], removed: vanished, next: "", hasMore: false), in: channel)
   }
 }

@@ -28,6 +28,9 @@ extension Chat {
     let task = Task { [adapter] in
       do throws(ChatError) {
         let done = try await adapter.upload(attachment, for: entry.channel) { progress?.tell($0, of: $1) }
+        guard done.url != nil else {
+          throw ChatError(.protocolViolation, operation: .upload, detail: "the upload was answered without a URL")
+        }
         progress?.finish()
         return Result<Attachment, ChatError>.success(done)
       } catch {

@@ -48,6 +48,8 @@ public actor Chat: ChatAdapter {
   var lastWaiter: UInt64 = 0
   var uploadProgress: [LocalID: UploadProgress] = [:]
   var uploads: [LocalID: Task<Result<Attachment, ChatError>, Never>] = [:]
+  /// Acknowledged by the server; the disk has still to take that down.
+  var acknowledged: [LocalID: Message] = [:]
   var jitter: JitterSource
   /// Written in this process and not settled yet: another one that shares the file may send them.
   var unsettled: Set<LocalID> = []
@@ -58,11 +60,15 @@ public actor Chat: ChatAdapter {
   /// Events of channels that are being described by the server first.
   var held: [ChannelID: [ChatEvent]] = [:]
   /// Messages that a list or a page brought before anything told them: their push is still news.
-  var unannounced: [ChannelID: Set<MessageID>] = [:]
+  var unannounced: [ChannelID: [MessageID: Unannounced]] = [:]
+  /// Told although the disk refused them: when they are read from the server, they are no news.
+  var toldUnstored: [ChannelID: Set<MessageID>] = [:]
   /// Joined, made or heard of live since the channel list was last asked for: that list need not have them.
   var joinedMeanwhile: Set<ChannelID> = []
   /// The newest position announced as received, per channel.
   var lastAnnounced: [ChannelID: MessagePosition] = [:]
+  /// The newest position told as backfilled, per channel.
+  var lastCounted: [ChannelID: MessagePosition] = [:]
   var typing: [TypingKey: Task<Void, Never>] = [:]
 
   // Catching up
@@ -70,8 +76,11 @@ public actor Chat: ChatAdapter {
   var syncWanted = false
   /// Channels that were live when events were missed, and from where they are to be read on.
   var behind: [ChannelID: MessagePosition] = [:]
-  /// Channels of which an event could not be stored: what the cache says of them has a hole that it does not know of.
-  var unstored: Set<ChannelID> = []
+  /// Channels of which an event could not be stored: what the cache says of them has a hole that it does not know of,
+  /// at the first message that was refused; `.highest` when it was something else.
+  var unstored: [ChannelID: MessagePosition] = [:]
+  /// The link was lost, and the disk refused to take that down: what the cache calls whole may be so no more.
+  var isLossDue = false
   /// Words of recalled messages may stand on the disk still: another process was reading when they were to be erased.
   var isPurgeDue = false
   /// Channels whose log of edits is followed, or was tried to be.

@@ -277,6 +277,45 @@ struct ReconnectTests {
     #expect(told == ["joined c", "joined d", "joined e", "left d"])
   }
 
+  @Test("a log of edits that begins anew takes away what is gone, and nothing that is pushed while a page is under way", arguments: [1, 2, 100])
+  func newLog(_ page: Int) async throws {
+    let bench = try await Bench(options: ChatOptions(catchUpPage: page)) { adapter in
+      for number in 1...4 { await adapter.write("\(number)") }
+    }
+    _ = try await bench.chat.history(of: "c", .newest(10))
+    try await until { await bench.adapter.changeTokens > 0 }
+    let cache = try #require(await bench.chat.cache)
+    try cache.write { session throws(ChatError) in try session.setCursor("unknown by now", "changes", of: "c") }
+    await lose(bench)
+    await bench.adapter.holdChannels(true)
+    let before = await bench.heard.events.count { $0.isUpToDate }
+    await bench.adapter.restoreLink()
+    try await until { await bench.adapter.isHolding }
+    // From here on the channel is live.
+    await bench.adapter.write("5", push: true)
+    await bench.heard.first { $0.isReceived("5") }
+    await bench.adapter.remove("m2")
+    await bench.adapter.holdHistory(true)
+    await bench.adapter.holdChannels(false)
+    while await bench.heard.events.count(where: { $0.isUpToDate }) == before {
+      // One before each answer, of which no answer knows.
+      if await bench.adapter.isHolding {
+        let number = await bench.heard.events.count + 1000
+        let pushed = Message(
+          channel: "c", id: MessageID("p\(number)"), sender: "bob", position: MessagePosition(sequence: Int64(number)),
+          createdAt: Timestamp(milliseconds: 1_767_225_700_000), content: .text("pushed \(number)"))
+        await bench.adapter.publish(.messageReceived(pushed))
+        await bench.heard.first { $0.isReceived("pushed \(number)") }
+        await bench.adapter.release()
+      }
+      try Task.checkCancellation()
+      await Task.yield()
+    }
+    let shown = try await bench.chat.history(of: "c", .newest(100)).messages
+    #expect(shown.filter(\.isRecalled).map(\.id) == ["m2"])
+    #expect(shown.count { $0.words.hasPrefix("pushed") } > 1)
+  }
+
   @Test("a read mark set offline is told to the server when the link is back, the latest only")
   func marks() async throws {
     let bench = try await Bench()

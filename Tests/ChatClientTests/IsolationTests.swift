@@ -25,6 +25,8 @@ private struct Seeded: RandomNumberGenerator {
 }
 
 extension Chat {
+  fileprivate var isAtRest: Bool { held.isEmpty && !isOnline && pump == nil }
+
   /// Begins a call while the cache is still that of `session`; what begins later belongs to the next user.
   fileprivate func begin(in session: Int, _ call: @Sendable (isolated Chat) async throws -> Void) async {
     guard self.session == session else { return }
@@ -112,5 +114,88 @@ struct IsolationTests {
     let files = try folder.files(with: Self.secret)
     #expect(!files.contains { $0.hasPrefix(his) }, "seed \(seed)")
     if erases { #expect(files == [], "seed \(seed)") }
+  }
+  @Test("a connect that failed leaves nothing that the next user hears or keeps")
+  func failedConnect() async throws {
+    let adapter = ScriptedAdapter()
+    let chat = Chat(adapter: adapter, options: ChatOptions(seed: 1))
+    let heard = await Recorder(chat.events())
+    await adapter.scriptConnects([ChatError(.authentication, operation: .connect)])
+    await #expect(throws: ChatError.self) { try await chat.connect(as: "alice", credential: .none) }
+    // Of a channel that has to be described first.
+    await adapter.addChannel("hers")
+    await adapter.write("\(Self.secret) 1", in: "hers", push: true)
+    try await until {
+      if await !chat.held.isEmpty { return true }
+      return await heard.events.contains { $0.isReceived("\(Self.secret) 1") }
+    }
+    try await chat.open(for: "bob")
+    #expect(await chat.isAtRest)
+    let before = await heard.events.count
+    await adapter.write("\(Self.secret) 2", in: "hers", push: true)
+    await adapter.removeChannel("hers")
+    await adapter.addChannel("his")
+    _ = try await chat.connect(as: "bob", credential: .none)
+    await heard.first { $0.isUpToDate }
+    await adapter.write("for him", in: "his", push: true)
+    await heard.first { $0.isReceived("for him") }
+    #expect(await heard.events.dropFirst(before).allSatisfy { $0.kind.channel != "hers" })
+    #expect(try await chat.cacheReport().channels.map(\.id) == ["his"])
+  }
+
+  @Test("a connect that was ended and fails late ends nothing of the one after it")
+  func lateFailure() async throws {
+    let adapter = ScriptedAdapter()
+    await adapter.addChannel("c")
+    let chat = Chat(adapter: adapter, options: ChatOptions(seed: 1))
+    let heard = await Recorder(chat.events())
+    await adapter.scriptConnects([ChatError(.network(.closed), operation: .connect)])
+    await adapter.holdConnects(true)
+    let first = Task { try await chat.connect(as: "alice", credential: .none) }
+    try await until { await adapter.isHolding }
+    let ending = Task { await chat.disconnect() }
+    await ending.value
+    await adapter.holdConnects(false)
+    _ = try await chat.connect(as: "alice", credential: .none)
+    await #expect(throws: ChatError.self) { try await first.value }
+    #expect(await chat.isActive)
+    await heard.first { $0.isUpToDate }
+    await adapter.write("still here", push: true)
+    await heard.first { $0.isReceived("still here") }
+  }
+
+  @Test("erasing erases, also when somebody else connects while it waits", arguments: ["bob", "alice"] as [UserID])
+  func erasedMeanwhile(_ next: UserID) async throws {
+    let folder = Folder()
+    let adapter = ScriptedAdapter()
+    let chat = Chat(adapter: adapter, options: ChatOptions(cacheLocation: .directory(folder.path), seed: 1))
+    let heard = await Recorder(chat.events())
+    await adapter.addChannel("hers")
+    _ = try await chat.connect(as: "alice", credential: .none)
+    await adapter.write("\(Self.secret) 1", in: "hers", push: true)
+    await heard.first { $0.isReceived("\(Self.secret) 1") }
+    await chat.disconnect()
+    #expect(try folder.files(with: Self.secret) != [])
+    await adapter.removeChannel("hers")
+    await adapter.holdDisconnects(true)
+    let erasing = Task { try await chat.clearCachedData() }
+    try await until { await adapter.isHolding }
+    await adapter.holdConnects(true)
+    let coming = Task { try await chat.connect(as: next, credential: .none) }
+    try await until { await chat.isActive }
+    await adapter.holdConnects(false)
+    await adapter.holdDisconnects(false)
+    try await erasing.value
+    #expect(try folder.files(with: Self.secret) == [])
+    if next == "alice" {
+      // Ended by what was asked before it.
+      await #expect(throws: ChatError.self) { try await coming.value }
+      _ = try await chat.connect(as: "alice", credential: .none)
+    } else {
+      _ = try await coming.value
+    }
+    #expect(await chat.isActive)
+    #expect(try await chat.searchCache(CacheSearch(Self.secret)).items == [])
+    await chat.disconnect()
   }
 }

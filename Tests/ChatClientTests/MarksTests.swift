@@ -106,6 +106,32 @@ struct MarksTests {
     #expect(await marks(bench) == ["u249 read 2"])
   }
 
+  struct Refusal: Sendable, CustomTestStringConvertible {
+    var kind: ChatError.Kind
+    var ends: Bool
+    var testDescription: String { kind.name }
+  }
+
+  @Test("that the server keeps to itself end no catching up; a lost link does", arguments: [
+    Refusal(kind: .server, ends: false), Refusal(kind: .rateLimited(retryAfter: .seconds(5)), ends: false),
+    Refusal(kind: .protocolViolation, ends: false), Refusal(kind: .authentication, ends: false),
+    Refusal(kind: .notFound, ends: false), Refusal(kind: .network(.closed), ends: true), Refusal(kind: .timeout, ends: true),
+  ])
+  func refusal(_ refusal: Refusal) async throws {
+    let bench = try await bench()
+    await bench.adapter.cutLink()
+    await bench.heard.first { $0.kind == .connectionChanged(.reconnecting(attempt: 1)) }
+    await bench.adapter.write("missed")
+    await bench.adapter.refuseMembers(ChatError(refusal.kind, operation: .listMembers))
+    let before = await bench.heard.events.count
+    await bench.adapter.restoreLink()
+    try await until { await bench.heard.events.dropFirst(before).contains { $0.isUpToDate || $0.kind == .syncChanged(.idle) } }
+    #expect(await bench.heard.events.dropFirst(before).contains { $0.isUpToDate } != refusal.ends)
+    // The messages are there in any case.
+    #expect(await bench.heard.events.contains { $0.kind == .messagesBackfilled("c", count: 1) })
+    #expect(await bench.chat.behind["c"] == nil)
+  }
+
   @Test("the own mark of another device counts, and lowers the unread number")
   func ownMark() async throws {
     let bench = try await bench()

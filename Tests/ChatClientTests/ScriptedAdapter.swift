@@ -50,6 +50,11 @@ actor ScriptedAdapter: ChatAdapter {
   private(set) var uploaded: [String] = []
   private(set) var uploadedBytes: [[UInt8]] = []
   private var membersRefusal: ChatError?
+  private var connectErrors: [ChatError?] = []
+  private var connectsHeld = false
+  private var disconnectsHeld = false
+  private var uploadsAreStubborn = false
+  private var uploadsHaveURL = true
 
   init(without absent: [Capability] = [], emulated: [Capability] = []) {
     var levels = Dictionary(uniqueKeysWithValues: Capability.allCases.map { ($0, CapabilityLevel.native) })
@@ -82,6 +87,22 @@ actor ScriptedAdapter: ChatAdapter {
 
   func holdUploads(_ isHeld: Bool) {
     uploadsHeld = isHeld
+    if !isHeld { release() }
+  }
+
+  /// Uploads that do not notice that nobody waits for them any more.
+  func makeUploadsStubborn() { uploadsAreStubborn = true }
+  func answerUploadsWithoutURL() { uploadsHaveURL = false }
+  /// What becomes of the next connects, one after the other.
+  func scriptConnects(_ errors: [ChatError?]) { connectErrors = errors }
+
+  func holdConnects(_ isHeld: Bool) {
+    connectsHeld = isHeld
+    if !isHeld { release() }
+  }
+
+  func holdDisconnects(_ isHeld: Bool) {
+    disconnectsHeld = isHeld
     if !isHeld { release() }
   }
 
@@ -162,12 +183,19 @@ actor ScriptedAdapter: ChatAdapter {
 
   func connect(as user: UserID, credential: Credential) async throws(ChatError) -> User {
     move(to: .connecting)
+    let error = connectErrors.isEmpty ? nil : connectErrors.removeFirst()
+    if connectsHeld { await hold() }
+    if let error {
+      move(to: .disconnected(.gaveUp))
+      throw error
+    }
     currentUser = User(id: user)
     move(to: .connected)
     return User(id: user)
   }
 
   func disconnect() async {
+    if disconnectsHeld { await hold() }
     currentUser = nil
     release()
     move(to: .disconnected(.requested))
@@ -286,8 +314,10 @@ actor ScriptedAdapter: ChatAdapter {
     if case .bytes(let bytes) = attachment.source { uploadedBytes.append(bytes) }
     if uploadsHeld {
       await hold()
-      guard !Task.isCancelled else { throw ChatError.cancelled(.upload) }
-      try live(.upload)
+      if !uploadsAreStubborn {
+        guard !Task.isCancelled else { throw ChatError.cancelled(.upload) }
+        try live(.upload)
+      }
     }
     if !uploadSteps.isEmpty {
       for sent in uploadSteps.removeFirst() { progress?(sent, 100) }
@@ -298,7 +328,7 @@ actor ScriptedAdapter: ChatAdapter {
     }
     var done = attachment
     done.source = nil
-    done.url = "https://files/\(attachment.name ?? "")"
+    if uploadsHaveURL { done.url = "https://files/\(attachment.name ?? "")" }
     return done
   }
 

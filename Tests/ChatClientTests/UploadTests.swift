@@ -95,6 +95,68 @@ struct UploadTests {
     #expect(try await next.chat.history(of: "c", .newest(10)).messages.map(\.words) == ["parent"])
   }
 
+  @Test("an edit that names what it answers or its thread shows and sends that", arguments: [true, false])
+  func newPlace(_ isThread: Bool) async throws {
+    let folder = Folder()
+    let options = ChatOptions(cacheLocation: .directory(folder.path))
+    let adapter = ScriptedAdapter(emulated: [.messageIdempotentSend])
+    let bench = try await Bench(adapter, options: options)
+    await adapter.cutLink()
+    await bench.heard.first { $0.kind == .connectionChanged(.reconnecting(attempt: 1)) }
+    var draft = MessageDraft.text("words")
+    if isThread { draft.threadParent = "old" } else { draft.replyTo = Reply(id: "old") }
+    let waiting = try await bench.chat.enqueue(draft, to: "c")
+    if isThread { draft.threadParent = "new" } else { draft.replyTo = Reply(id: "new") }
+    let edited = try await bench.chat.edit(waiting, to: draft)
+    await bench.chat.disconnect()
+    let next = try await Bench(adapter, options: options, connects: false)
+    try await next.chat.open(for: "alice")
+    for message in [edited] + (try await next.chat.waitingMessages(in: "c")) {
+      #expect(message.replyTo == draft.replyTo && message.threadParent == draft.threadParent)
+    }
+    let entry = try await next.chat.cache?.read { session throws(ChatError) in
+      try waiting.localID.flatMap { id throws(ChatError) in try session.outboxEntry(id) }
+    }
+    #expect(entry?.draft.replyTo == draft.replyTo && entry?.draft.threadParent == draft.threadParent)
+  }
+
+  @Test("an upload that is answered without a URL fails the message after a few tries, and frees the queue")
+  func withoutURL() async throws {
+    let bench = try await Bench()
+    await bench.adapter.answerUploadsWithoutURL()
+    let error = await #expect(throws: ChatError.self) {
+      try await bench.run { try await bench.chat.send(Self.file("a.txt"), to: "c") }
+    }
+    #expect(error?.kind == .protocolViolation && error?.operation == .upload)
+    #expect(await bench.adapter.uploaded.count == 3)
+    _ = try await bench.chat.send(.text("behind"), to: "c")
+    #expect(await bench.texts() == ["behind"])
+  }
+
+  @Test("a worker whose session has ended sends nothing, and no message goes twice", arguments: [true, false])
+  func ended(_ comesBack: Bool) async throws {
+    let adapter = ScriptedAdapter(without: [.messageClientID, .messageIdempotentSend])
+    let bench = try await Bench(adapter)
+    await adapter.makeUploadsStubborn()
+    await adapter.holdUploads(true)
+    let waiting = try await bench.chat.enqueue(Self.file("a.txt"), to: "c")
+    try await until { await adapter.isHolding }
+    await bench.chat.disconnect()
+    if comesBack { _ = try await bench.chat.connect(as: "alice", credential: .none) }
+    await adapter.holdUploads(false)
+    if comesBack {
+      try await bench.run { try await until { try await bench.chat.unsentCount() == 0 } }
+      #expect(await adapter.messages["c"]?.count == 1)
+    } else {
+      for _ in 1...200 { await Task.yield() }
+      let entry = try await bench.chat.cache?.read { session throws(ChatError) in
+        try waiting.localID.flatMap { id throws(ChatError) in try session.outboxEntry(id) }
+      }
+      #expect(entry?.attempts == 0 && entry?.state == .queued)
+    }
+    #expect(await bench.heard.lines.filter { $0.hasPrefix("failed") || $0.hasPrefix("updated") } == [])
+  }
+
   @Test("progress never goes back, ends with the total, and says that once")
   func progress() async throws {
     let bench = try await Bench()

@@ -130,7 +130,6 @@ private final class CutOff: ChatDestination {
   }
 
   var vendor: VendorName { inner.vendor }
-  var signingKey: String? { inner.signingKey }
   var capabilities: CapabilitySet { inner.capabilities }
   var limits: DestinationLimits {
     var limits = inner.limits

@@ -1,4 +1,3 @@
-import ChatInterchange
 import ChatTransport
 import UnifiedChat
 
@@ -25,15 +24,13 @@ public enum LeanCloudVendor {
         if let path = try LeanCloudProfile.text("export", profile) {
           return try LeanCloudExport(
             path: path, http: transports.http, options: try LeanCloudSourceOptions(profile),
-            timeout: profile.retry.requestTimeout, envelopes: EnvelopeReader(environment))
+            timeout: profile.retry.requestTimeout)
         }
         return try LeanCloudSource(profile: profile, environment: environment, transports: transports)
       },
       makeDestination: { (profile, environment) throws(ChatError) in
         try LeanCloudDestination(profile: profile, environment: environment, transports: transports)
       },
-      readExport: { (path, environment) throws(ChatError) in
-        try LeanCloudExport(path: path, http: transports.http, envelopes: EnvelopeReader(environment))
-      })
+      readExport: { (path) throws(ChatError) in try LeanCloudExport(path: path, http: transports.http) })
   }
 }

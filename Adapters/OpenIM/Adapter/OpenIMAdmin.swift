@@ -1,4 +1,3 @@
-import ChatInterchange
 import ChatJSON
 import ChatTransport
 import OpenIMWire
@@ -8,8 +7,6 @@ import UnifiedChat
 actor OpenIMAdmin {
   nonisolated let userID: String
   nonisolated let rest: OpenIMRESTClient
-  /// For what imports keep beside items.
-  nonisolated let envelopes: EnvelopeReader
   private let secret: String
   private var token: String?
 
@@ -20,7 +17,6 @@ actor OpenIMAdmin {
         detail: "the server's secret is needed: name it under credentials.admin")
     }
     self.secret = secret
-    envelopes = EnvelopeReader(environment)
     userID = try profile.textOption("adminUserID") ?? OpenIMProfile.defaultAdmin
     rest = OpenIMRESTClient(
       http: http, base: try profile.apiBase(), timeout: profile.retry.requestTimeout, environment: environment)

@@ -9,8 +9,6 @@ struct SendbirdAdmin: Sendable {
   let rest: SendbirdREST
   let token: String
   let operation: ChatError.Operation
-  /// For what imports keep beside items.
-  let envelopes: EnvelopeReader
 
   init(
     profile: Profile, environment: AdapterEnvironment, transports: Transports, operation: ChatError.Operation
@@ -23,7 +21,6 @@ struct SendbirdAdmin: Sendable {
     rest = SendbirdREST(profile: profile, environment: environment, transports: transports)
     self.token = token
     self.operation = operation
-    envelopes = EnvelopeReader(environment)
   }
 
   func call(

@@ -48,10 +48,8 @@ public actor SendbirdSource: ChatSource {
         page.unreadable.append(Self.unreadable("user", value, "no user_id"))
         continue
       }
-      var (record, finding) = SendbirdMapping.userRecord(
-        wire, raw: Self.withoutSecrets(raw), .tool(admin.envelopes))
+      var record = SendbirdMapping.userRecord(wire, raw: Self.withoutSecrets(raw))
       record.user.presence = nil
-      if let finding { page.unreadable.append(UnreadableRecord(envelopeOf: "user", id: wire.id.rawValue, finding)) }
       page.items.append(record)
     }
     return page
@@ -106,10 +104,7 @@ public actor SendbirdSource: ChatSource {
         }
         // Of the moment, or of whoever reads.
         raw = raw.without(["last_message", "ts", "members"])
-        let (record, notes, finding) = try SendbirdMapping.channelRecord(wire, raw: raw, .tool(admin.envelopes))
-        if let finding {
-          page.unreadable.append(UnreadableRecord(envelopeOf: "channel", id: wire.url.rawValue, finding))
-        }
+        let (record, notes) = try SendbirdMapping.channelRecord(wire, raw: raw)
         remember(wire.url, Place(isOpen: wire.group == nil, isImported: record.origin != nil, notes: notes))
         page.items.append(record)
       } catch {
@@ -128,9 +123,7 @@ public actor SendbirdSource: ChatSource {
     if let place = places[id] { return place }
     let (json, isOpen) = try await admin.channel(id)
     var place = Place(isOpen: isOpen, isImported: false, notes: SendbirdChannelNotes())
-    if let wire = SendbirdChannel(json),
-      let (record, notes, _) = try? SendbirdMapping.channelRecord(wire, raw: json, .tool(admin.envelopes))
-    {
+    if let wire = SendbirdChannel(json), let (record, notes) = try? SendbirdMapping.channelRecord(wire, raw: json) {
       place.isImported = record.origin != nil
       place.notes = notes
     }
@@ -189,12 +182,7 @@ public actor SendbirdSource: ChatSource {
     for raw in found {
       do {
         guard let wire = SendbirdMessage(raw) else { throw RecordError(path: "/message_id", reason: "missing") }
-        let (record, finding) = try SendbirdMapping.record(wire, raw: raw, .tool(admin.envelopes))
-        page.items.append(record)
-        if let finding {
-          page.unreadable.append(
-            UnreadableRecord(envelopeOf: "message", id: record.message.id?.rawValue, channel: channel, finding))
-        }
+        page.items.append(try SendbirdMapping.record(wire, raw: raw))
       } catch {
         page.unreadable.append(
           Self.unreadable(

@@ -12,9 +12,7 @@ public enum SendbirdVendor {
         SendbirdAdapter(profile: profile, environment: environment, transports: transports)
       },
       makeSource: { (profile, environment) throws(ChatError) in
-        if let files = profile.options["exportFiles"] {
-          return try SendbirdExportSource(option: files, environment, transports)
-        }
+        if let files = profile.options["exportFiles"] { return try SendbirdExportSource(option: files, transports) }
         return try SendbirdSource(profile: profile, environment: environment, transports: transports)
       },
       makeDestination: { (profile, environment) throws(ChatError) in

@@ -25,12 +25,9 @@ extension SendbirdEmulator {
     }
   }
 
-  /// What is loaded, the service's owner has written.
-  private var envelopes: EnvelopeReader { EnvelopeReader(key: EnvelopeKey(adminSecret: options.adminSecret)) }
-
   private func load(_ record: UserRecord) {
     let person = addPerson(record.user.id)
-    let form = SendbirdUserForm(record, origin: record.origin, envelopes.key)
+    let form = SendbirdUserForm(record, origin: record.origin)
     person.nickname = form.nickname
     person.profileURL = form.profileURL
     person.metadata = form.metadata
@@ -58,8 +55,7 @@ extension SendbirdEmulator {
       room.data = channel.customData?.text ?? ""
     } else {
       let origin = record.origin ?? Origin(vendor: SendbirdErrors.vendor, id: channel.id.rawValue)
-      room.data = SendbirdMapping.channelData(
-        record, origin: origin, notes: SendbirdChannelNotes(), EnvelopeSigning(envelopes.key, .channel(url.rawValue)))
+      room.data = SendbirdMapping.channelData(record, origin: origin, notes: SendbirdChannelNotes())
     }
     rooms[url] = room
   }
@@ -120,9 +116,7 @@ extension SendbirdEmulator {
     }
     let purpose = record.origin.map { SendbirdPurpose.migration($0) } ?? .live(id: original)
     useLoadedFiles(&message)
-    let place = SendbirdMapping.place(
-      channel: room.url, sender: message.sender, time: message.createdAt.milliseconds)
-    let form = SendbirdForm(message, purpose: purpose, EnvelopeSigning(envelopes.key, place))
+    let form = SendbirdForm(message, purpose: purpose)
     let stored = StoredMessage(id: id, type: form.type, createdAt: message.createdAt.milliseconds)
     stored.requestID = message.clientMessageID?.rawValue ?? ""
     stored.updatedAt = message.editedAt?.milliseconds ?? 0
@@ -175,17 +169,13 @@ extension SendbirdEmulator {
   }
 
   public func records() -> [JSONValue] {
-    let view = EnvelopeView.tool(envelopes)
-    var records = peopleInOrder.map {
-      Record.user(SendbirdMapping.userRecord(json(of: $0), raw: nil, view).record).json()
-    }
+    var records = peopleInOrder.map { Record.user(SendbirdMapping.userRecord(json(of: $0), raw: nil)).json() }
     let sorted = rooms.values.sorted { $0.number < $1.number }
     var notes: [ChannelID: SendbirdChannelNotes] = [:]
     var imported: Set<ChannelID> = []
     for room in sorted {
       let json = json(of: room, for: nil)
-      guard let wire = SendbirdChannel(json),
-        let (found, note, _) = try? SendbirdMapping.channelRecord(wire, raw: json, view)
+      guard let wire = SendbirdChannel(json), let (found, note) = try? SendbirdMapping.channelRecord(wire, raw: json)
       else { continue }
       var record = found
       record.raw = nil
@@ -206,9 +196,9 @@ extension SendbirdEmulator {
     for room in sorted {
       for message in room.messages where !message.isRemoved {
         let json = wire(message, in: room).json
-        guard let wire = SendbirdMessage(json),
-          var record = try? SendbirdMapping.record(wire, raw: json, view).record
-        else { continue }
+        guard let wire = SendbirdMessage(json), var record = try? SendbirdMapping.record(wire, raw: json) else {
+          continue
+        }
         record.raw = nil
         records.append(Record.message(record).json())
       }

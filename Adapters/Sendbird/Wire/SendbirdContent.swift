@@ -30,8 +30,7 @@ extension SendbirdForm {
   /// Custom types with this prefix are ours: they tell other clients what kind of content a fallback text stands for.
   static let customTypePrefix = "unifiedchat."
 
-  /// - Parameter signing: nil for a client's message, and where the form alone is asked for.
-  public init(_ message: Message, purpose: SendbirdPurpose, _ signing: EnvelopeSigning? = nil) {
+  public init(_ message: Message, purpose: SendbirdPurpose) {
     let native = SendbirdContent.form(of: message)
     type = native.type
     text = native.text
@@ -62,7 +61,7 @@ extension SendbirdForm {
     if keepsNothing, message.customData?.text != "" {
       data = message.customData?.text ?? ""
     } else {
-      data = Provenance(origin: origin, of: message, keeping: kept).wrap(message.customData, signing)
+      data = Provenance(origin: origin, of: message, keeping: kept).wrap(message.customData)
     }
   }
 }
