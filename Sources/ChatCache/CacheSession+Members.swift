@@ -19,15 +19,24 @@ extension CacheSession {
     }
     // Presence passes; it is not kept.
     next.user.presence = nil
-    guard next != known else { return false }
+    guard next != known || known.map({ Self.rows(of: $0, in: channel) != Self.rows(of: next, in: channel) }) ?? true
+    else { return false }
+    let (member, user) = Self.rows(of: next, in: channel)
     try database.run(
       "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?)",
       [
-        .text(channel.rawValue), .text(next.user.id.rawValue), .text(next.state.rawValue),
-        .text(Record.member(MemberRecord(channel: channel, member: next)).json().text()),
-        .text(Record.user(UserRecord(user: next.user)).json().text()),
+        .text(channel.rawValue), .text(next.user.id.rawValue), .text(next.state.rawValue), .text(member.text()),
+        .text(user.text()),
       ])
     return true
+  }
+
+  /// The records tell Unicode forms of one text apart, as values of Swift don't.
+  private static func rows(of member: Member, in channel: ChannelID) -> (member: JSONValue, user: JSONValue) {
+    (
+      Record.member(MemberRecord(channel: channel, member: member)).json(),
+      Record.user(UserRecord(user: member.user)).json()
+    )
   }
 
   /// Replaces the list of a channel by a complete one.

@@ -22,9 +22,13 @@ extension EmulatorHost {
       sessions[id] = SessionRecord(openedAt: now, lastActivity: now)
       receive(.open(id, request))
     case .message(let id, let message):
-      if links[id] != nil { receive(.message(id, message)) }
+      guard let link = links[id] else { break }
+      link.tookInput(message.costWhileWaiting)
+      receive(.message(id, message))
     case .ping(let id):
-      if links[id] != nil { receive(.ping(id)) }
+      guard let link = links[id] else { break }
+      link.tookInput(WebSocketMessage.costOfPing)
+      receive(.ping(id))
     case .closed(let id, let close):
       if links[id] != nil { receive(.closed(id, close)) }
     }
@@ -217,6 +221,17 @@ extension EmulatorOutput {
 }
 
 extension WebSocketMessage {
+  /// What a ping that waits for the host costs.
+  static let costOfPing = 64
+
+  /// Bytes of memory, about, while it waits for the host; small ones cost more than they hold.
+  var costWhileWaiting: Int {
+    switch self {
+    case .text(let text): text.utf8.count + Self.costOfPing
+    case .binary(let bytes): bytes.count + Self.costOfPing
+    }
+  }
+
   var bytes: [UInt8] {
     switch self {
     case .text(let text): Array(text.utf8)

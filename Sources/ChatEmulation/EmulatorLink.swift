@@ -16,9 +16,12 @@ protocol EmulatorLink: AnyObject, Sendable {
   func write(_ bytes: [UInt8]) -> Bool
   /// Ends the direction to the client only; false where there is no byte stream.
   func halfClose() -> Bool
+  /// The host begins with an input of so many bytes: the client may send more.
+  func tookInput(_ bytes: Int)
 }
 
 extension EmulatorLink {
+  func tookInput(_ bytes: Int) {}
   func send(_ messages: [WebSocketMessage]) { for message in messages { send(message) } }
 }
 

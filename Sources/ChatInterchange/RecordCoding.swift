@@ -100,7 +100,13 @@ extension ChannelRecord {
     channel.coverURL = try reader.optionalString("coverURL")
     channel.customData = try reader.optionalText("customData")
     if let metadata = try reader.optionalObject("metadata") {
-      for key in metadata.object.keys { channel.metadata[key] = try metadata.string(key) }
+      for key in metadata.object.keys {
+        // Text in Swift is equal in every Unicode form: the second of two such keys would replace the first one.
+        guard channel.metadata[key] == nil else {
+          throw RecordError(path: metadata.path(key), reason: "a second key that differs in its Unicode form alone")
+        }
+        channel.metadata[key] = try metadata.string(key)
+      }
     }
     channel.isDistinct = try reader.optionalBool("distinct") ?? false
     channel.isFrozen = try reader.optionalBool("frozen") ?? false

@@ -36,14 +36,10 @@ public struct HTTPRequest: Sendable, Hashable {
   public var timeout: Duration
   /// Bytes of the answer's body, decoded, at most; a longer one is `.tooLarge`.
   public var maxResponseSize: Int
-  /// Whether doing this twice is the same as doing it once, for example because it carries an idempotency key.
-  /// Nil leaves it to the method.
-  public var mayRepeat: Bool?
 
   public init(
     _ method: String, _ url: String, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = [],
-    timeout: Duration = .seconds(30), maxResponseSize: Int = 256 << 20,
-    mayRepeat: Bool? = nil
+    timeout: Duration = .seconds(30), maxResponseSize: Int = 256 << 20
   ) {
     self.method = method
     self.url = url
@@ -51,7 +47,6 @@ public struct HTTPRequest: Sendable, Hashable {
     self.body = body
     self.timeout = timeout
     self.maxResponseSize = maxResponseSize
-    self.mayRepeat = mayRepeat
   }
 }
 

@@ -4,9 +4,27 @@ import Synchronization
 /// in place of what it lost, and blocks nobody.
 public final class EventHub: Sendable {
   private struct Subscriber {
-    var buffer: [ChatEvent] = []
+    private var buffer: [ChatEvent?] = []
+    /// Taking one must not move the rest: publishers wait meanwhile.
+    private var first = 0
     var dropped = 0
     var waiter: CheckedContinuation<ChatEvent?, Never>?
+
+    var count: Int { buffer.count - first }
+
+    mutating func append(_ event: ChatEvent) { buffer.append(event) }
+
+    mutating func next() -> ChatEvent? {
+      guard first < buffer.count else { return nil }
+      let event = buffer[first]
+      buffer[first] = nil
+      first += 1
+      if first == buffer.count || (first > 256 && first > buffer.count / 2) {
+        buffer.removeFirst(first)
+        first = 0
+      }
+      return event
+    }
   }
 
   private struct State {
@@ -30,8 +48,8 @@ public final class EventHub: Sendable {
         if let waiter = state.subscribers[id]?.waiter {
           state.subscribers[id]?.waiter = nil
           waiting.append(waiter)
-        } else if (state.subscribers[id]?.buffer.count ?? 0) < capacity, state.subscribers[id]?.dropped == 0 {
-          state.subscribers[id]?.buffer.append(event)
+        } else if (state.subscribers[id]?.count ?? 0) < capacity, state.subscribers[id]?.dropped == 0 {
+          state.subscribers[id]?.append(event)
         } else {
           // Everything after the first loss is dropped too, until the subscriber has been told.
           state.subscribers[id]?.dropped += 1
@@ -68,10 +86,7 @@ public final class EventHub: Sendable {
       await withCheckedContinuation { continuation in
         let ready: ChatEvent?? = state.withLock { state in
           guard state.subscribers[id] != nil, !Task.isCancelled else { return .some(nil) }
-          if let event = state.subscribers[id]?.buffer.first {
-            state.subscribers[id]?.buffer.removeFirst()
-            return event
-          }
+          if let event = state.subscribers[id]?.next() { return event }
           if let dropped = state.subscribers[id]?.dropped, dropped > 0 {
             state.subscribers[id]?.dropped = 0
             return ChatEvent(.overflow(dropped: dropped), source: .local)

@@ -23,6 +23,18 @@ public struct Origin: Sendable, Hashable {
     self.id = id
     self.channel = channel
   }
+
+  /// By bytes, as all ids: two originals whose ids differ in their Unicode form alone are two.
+  public static func == (left: Self, right: Self) -> Bool {
+    left.vendor == right.vendor && left.channel == right.channel && left.id.utf8.elementsEqual(right.id.utf8)
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(vendor)
+    hasher.combine(channel)
+    // Equal bytes have equal characters.
+    hasher.combine(id)
+  }
 }
 
 public struct UserRecord: Sendable, Hashable {

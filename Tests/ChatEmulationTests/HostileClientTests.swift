@@ -77,6 +77,45 @@ struct HostileClientTests {
     await server.stop()
   }
 
+  @Test("a client that sends faster than the emulator handles is slowed down, and nothing of it is lost")
+  func outrunsTheHost() async throws {
+    let host = try EmulatorHost(EmulatorFactory(EchoEmulator.self), clock: .virtual(start: 1_000_000))
+    let server = try await EmulatorServer(host, messageLimit: 2 << 20)
+    let client = SlowClient(port: server.port, patience: 500)
+    let opened = await onThread {
+      guard client.connects(), client.send(RawSocket.upgrade) == 0 else { return "" }
+      return client.read(upTo: 1 << 16)
+    }
+    #expect(opened.hasPrefix("HTTP/1.1 101"))
+    await host.control.pause()
+    // A command that answers nothing.
+    let command = Array("stop ".utf8) + [UInt8](repeating: 0x61, count: 1 << 20)
+    let message = RawSocket.frame(0x81, command, mask: [0, 0, 0, 0])
+    let flood = Array(repeating: message, count: 64).flatMap(\.self)
+    let sent = await onThread { client.sendWhatFits(flood) }
+    // What is handed over, one more message, and what the two sockets hold.
+    #expect(sent < 40 << 20)
+    await host.control.resume()
+    let ping = RawSocket.frame(0x81, Array("the end".utf8), mask: [0, 0, 0, 0])
+    let answer = await onThread {
+      var rest = flood[sent...] + ping
+      while !rest.isEmpty {
+        let count = client.sendWhatFits(Array(rest))
+        rest = rest.dropFirst(count)
+      }
+      var text = ""
+      while !text.contains("the end") {
+        let more = client.read(upTo: 1 << 16)
+        if more.isEmpty { break }
+        text += more
+      }
+      return text
+    }
+    #expect(answer.contains("the end"))
+    client.end()
+    await server.stop()
+  }
+
   @Test(
     "floods of header fields are refused with a status",
     arguments: [
@@ -127,11 +166,13 @@ private final class SlowClient: Sendable {
   private let descriptor: Int32
   private let port: UInt16
 
-  init(port: UInt16) {
+  /// - Parameter patience: ms that a write waits for room.
+  init(port: UInt16, patience: Int = 10_000) {
     self.port = port
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var limit = timeval(tv_sec: 10, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    limit = timeval(tv_sec: patience / 1000, tv_usec: patience % 1000 * 1000)
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
   }
 
@@ -158,6 +199,19 @@ private final class SlowClient: Sendable {
       sent += count
     }
     return 0
+  }
+
+  /// How many bytes the server took before it let a write wait for longer than the patience.
+  func sendWhatFits(_ bytes: [UInt8]) -> Int {
+    var sent = 0
+    while sent < bytes.count {
+      let count = bytes[sent...].withUnsafeBytes {
+        Foundation.send(descriptor, $0.baseAddress, min($0.count, 1 << 18), Int32(MSG_NOSIGNAL))
+      }
+      if count <= 0 { break }
+      sent += count
+    }
+    return sent
   }
 
   func read(upTo count: Int) -> String {

@@ -93,6 +93,15 @@ struct RecordCodingTests {
     #expect(error?.path.hasSuffix(path) == true)
   }
 
+  @Test("a channel whose metadata has one key in two Unicode forms is refused, not read in part")
+  func metadataForms() throws {
+    let json = try JSONValue(
+      parsing: Array(#"{"type":"channel","id":"c","kind":"group","metadata":{"\u00E9":"1","e\u0301":"2"}}"#.utf8))
+    #expect { try Record(json: json) } throws: { error in
+      (error as? RecordError).map { $0.description.contains("Unicode form") } ?? false
+    }
+  }
+
   @Test("merged messages nested without end are refused")
   func nesting() {
     var content = MessageContent.text("x")

@@ -47,6 +47,53 @@ struct SendbirdMarkTests {
     }
   }
 
+  @Test("marks that climb, with messages of one's own and more than a page between them, count exactly")
+  func climbing() async throws {
+    let lab = try Lab()
+    let (ana, bob) = (try await lab.connected("ana"), try await lab.connected("bob"))
+    let channel = try await ana.createChannel(.direct(with: "bob"))
+    let first = try await messages(3, lab, bob, channel.id)
+    try await ana.markRead(channel.id, upTo: first[2].position)
+    let sent = try await messages(230, lab, bob, channel.id)
+    _ = try await bob.recall(sent[20])
+    for place in [0, 1, 19, 20, 150, 228, 100] {
+      try await ana.markRead(channel.id, upTo: sent[place].position)
+      let highest = max(place, place == 100 ? 228 : 0)
+      let seen = try await ana.channel(channel.id)
+      let left = sent[(highest + 1)...].count - (highest < 20 ? 1 : 0)
+      #expect(seen.unread == .exact(left), "after the mark at \(place)")
+      #expect(seen.myReadPosition == sent[highest].position)
+    }
+  }
+
+  @Test("of two marks at once the higher one stays, whichever is answered last")
+  func twoAtOnce() async throws {
+    let lab = try Lab()
+    let (ana, bob) = (try await lab.connected("ana"), try await lab.connected("bob"))
+    let channel = try await ana.createChannel(.direct(with: "bob"))
+    let sent = try await messages(9, lab, bob, channel.id)
+    for _ in 0..<20 {
+      async let high: Void = ana.markRead(channel.id, upTo: sent[6].position)
+      async let low: Void = ana.markRead(channel.id, upTo: sent[2].position)
+      _ = try await (high, low)
+      let seen = try await ana.channel(channel.id)
+      #expect(seen.unread == .exact(2) && seen.myReadPosition == sent[6].position)
+    }
+  }
+
+  @Test("a mark that can't be counted just now takes nothing from the one before")
+  func failing() async throws {
+    let lab = try Lab()
+    let (ana, bob) = (try await lab.connected("ana"), try await lab.connected("bob"))
+    let channel = try await ana.createChannel(.direct(with: "bob"))
+    let sent = try await messages(6, lab, bob, channel.id)
+    try await ana.markRead(channel.id, upTo: sent[1].position)
+    try await lab.host.control.add(FaultRule(.init("channelQuery"), do: .http(HTTPResponse(status: 500))))
+    await #expect(throws: ChatError.self) { try await ana.markRead(channel.id, upTo: sent[3].position) }
+    let seen = try await ana.channel(channel.id)
+    #expect(seen.unread == .exact(4) && seen.myReadPosition == sent[1].position)
+  }
+
   @Test("an own message reads what came before it, on the sending device and on the other one")
   func sendingReads() async throws {
     let lab = try Lab()

@@ -32,6 +32,13 @@ struct ValueTests {
     #expect(Set([composed, decomposed]).count == (isOneForm ? 1 : 2))
   }
 
+  @Test("originals whose ids differ in their Unicode form alone are two", arguments: ["é", "Å", "한"])
+  func origins(_ text: String) {
+    let forms = [text.precomposedStringWithCanonicalMapping, text.decomposedStringWithCanonicalMapping]
+    let origins = Set(forms.map { Origin(vendor: "sendbird", id: $0) })
+    #expect(origins.count == 2)
+  }
+
   @Test("a bridged string and a native one with the same bytes are one id")
   func bridged() {
     let native = ChannelID("канал-频道")

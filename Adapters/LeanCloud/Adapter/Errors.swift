@@ -18,7 +18,7 @@ enum LeanCloudFault {
   }
 
   static func error(_ response: HTTPResponse, _ json: JSONValue?, operation: ChatError.Operation) -> ChatError {
-    let retryAfter = response.headers["Retry-After"].flatMap { Int64($0) }.map { Duration.seconds($0) }
+    let retryAfter = response.retryAfter
     let reason = json?["error"]?.string
     guard let code = json?["code"]?.int else { return error(status: response.status, retryAfter, reason, operation) }
     var error = LeanCloudErrors.error(

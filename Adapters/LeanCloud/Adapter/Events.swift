@@ -39,12 +39,16 @@ extension LeanCloudAdapter {
     if frame.bool("transient") == true { message.position = nil }
     let isOwn = sender == me
     if let sender, !isOwn { await typing(false, sender, in: id) }
+    let counts = !isOwn && frame.bool("transient") != true && frame.int("convType") != 2
+    // Before it is told, so that whoever hears of it and asks for the number gets it with this message.
+    if counts {
+      unread.arrived(
+        LeanCloudUnread.Arrival(
+          id: MessageID(stored.id), timestamp: stored.timestamp,
+          isMention: message.mentions.everyone || me.map { message.mentions.users.contains($0) } ?? false), in: id)
+    }
     await publish(.messageReceived(message), isOwn ? .echo : .live)
-    guard !isOwn, frame.bool("transient") != true, frame.int("convType") != 2 else { return }
-    unread.arrived(
-      LeanCloudUnread.Arrival(
-        id: MessageID(stored.id), timestamp: stored.timestamp,
-        isMention: message.mentions.everyone || me.map { message.mentions.users.contains($0) } ?? false), in: id)
+    guard counts else { return }
     await publishUnread(id)
     // Delivered: takes it off the offline queue, and tells a sender who asked.
     let fields: JSONObject = ["cid": .string(channel), "mid": .string(stored.id)]

@@ -54,8 +54,7 @@ struct OpenIMRESTClient: Sendable {
     let fault = ChatError.VendorFault(vendor: "openim", httpStatus: response.status, requestID: requestID)
     switch response.status {
     case 429:
-      let wait = response.headers["Retry-After"].flatMap { Int($0) }.map { Duration.seconds($0) }
-      return ChatError(.rateLimited(retryAfter: wait), operation: operation, vendor: fault)
+      return ChatError(.rateLimited(retryAfter: response.retryAfter), operation: operation, vendor: fault)
     case 404:
       return ChatError(.server, operation: operation, vendor: fault, detail: "the server does not know this call")
     case 413: return ChatError(.tooLarge(limit: nil, unit: .bytes), operation: operation, vendor: fault)

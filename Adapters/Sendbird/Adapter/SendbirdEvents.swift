@@ -129,7 +129,7 @@ extension SendbirdAdapter {
       await tellChannel(channel, mine, since: time)
     case SendbirdCategory.deleted:
       entered.remove(channel)
-      heldMarks[channel] = nil
+      releaseMark(channel)
       publish(.channelDeleted(channel))
     default: break
     }
@@ -197,7 +197,7 @@ extension SendbirdAdapter {
 
   private func memberLeft(_ channel: ChannelID, _ user: UserID, _ reason: DepartureReason, _ me: UserID) {
     joined.remove(joinKey(channel, user))
-    if user == me { heldMarks[channel] = nil }
+    if user == me { releaseMark(channel) }
     if user == me { publish(.channelLeft(channel, reason)) } else { publish(.memberLeft(channel, user, reason)) }
   }
 

@@ -4,7 +4,7 @@ import UnifiedChat
 
 /// A read mark at a message before the newest one. Sendbird marks up to now, so that this one stays with the client
 /// until the messages behind it have been seen too.
-struct SendbirdHeldMark: Sendable {
+struct SendbirdHeldMark: Sendable, Equatable {
   var position: MessagePosition
   /// Of those that the server counts as unread, how many the mark covers.
   var covered: Int
@@ -25,28 +25,64 @@ extension SendbirdAdapter {
       }
     }
     _ = try await ask("READ", ["channel_url": .string(id.rawValue)], id: newRequestID(), .markRead)
-    heldMarks[id] = nil
+    releaseMark(id)
     publish(.unreadChanged(id, .exact(0)), source: .local)
   }
 
   private func hold(_ position: MessagePosition, in id: ChannelID) async throws(ChatError) {
-    if let known = heldMarks[id]?.position, known >= position { return }
-    heldMarks[id] = nil
-    let channel = try await channel(id)
-    // No more than a person can have left unread: the number comes from the wire.
-    guard let unread = channel.unread.number.map({ min($0, Int(Int32.max)) }), unread > 0 else { return }
-    if let mark = channel.myReadPosition, mark >= position { return }
-    let query = HistoryQuery(anchor: .position(position), direction: .newer, limit: unread + SendbirdLimits.page)
-    let later = try await history(of: id, query).messages.count { $0.sender != user && !$0.isRecalled }
-    heldMarks[id] = SendbirdHeldMark(
-      position: position, covered: max(0, unread - later), serverMark: channel.myReadPosition)
-    publish(.unreadChanged(id, .exact(min(unread, later))), source: .local)
+    while true {
+      let (before, released) = (heldMarks[id], releasedMarks)
+      if let known = before?.position, known >= position { return }
+      let channel = try await serverView(id)
+      // No more than a person can have left unread: the number comes from the wire.
+      guard let unread = channel.unread.number.map({ min($0, Int(Int32.max)) }), unread > 0 else { return }
+      if let mark = channel.myReadPosition, mark >= position { return }
+      let known = before?.serverMark == channel.myReadPosition ? before : nil
+      let covered: Int
+      if let start = known?.position ?? channel.myReadPosition {
+        covered = try await (known?.covered ?? 0) + unreadMessages(after: start, upTo: position, in: id, atMost: unread)
+      } else {
+        covered = try await unread - unreadMessages(after: position, upTo: nil, in: id, atMost: unread)
+      }
+      // Another mark, or a message of one's own, while the server was asked: what it said then is no longer so. Each
+      // turn needs one more of these.
+      guard heldMarks[id] == before, releasedMarks == released else { continue }
+      let left = max(0, unread - covered)
+      heldMarks[id] = SendbirdHeldMark(position: position, covered: unread - left, serverMark: channel.myReadPosition)
+      publish(.unreadChanged(id, .exact(left)), source: .local)
+      return
+    }
+  }
+
+  /// The channel as the server sees it, without what is held back.
+  private func serverView(_ id: ChannelID) async throws(ChatError) -> Channel {
+    let json = try await call("GET", group(id), .fetchChannel)
+    guard let user, let channel = SendbirdView.channel(json, me: user) else { throw Self.malformed(.fetchChannel) }
+    return channel
+  }
+
+  /// How many of others' messages there are behind `start`, up to and with `end` (nil: the newest); more than `limit`
+  /// are not looked for.
+  private func unreadMessages(
+    after start: MessagePosition, upTo end: MessagePosition?, in id: ChannelID, atMost limit: Int
+  ) async throws(ChatError) -> Int {
+    var (count, place) = (0, start)
+    while count < limit {
+      let query = HistoryQuery(anchor: .position(place), direction: .newer, limit: SendbirdLimits.page)
+      let page = try await history(of: id, query).messages
+      let within = page.prefix { message in end.map { end in message.position.map { $0 <= end } ?? false } ?? true }
+      count += within.count { $0.sender != user && !$0.isRecalled }
+      guard within.count == page.count, page.count == SendbirdLimits.page, let last = page.last?.position, last > place
+      else { break }
+      place = last
+    }
+    return min(count, limit)
   }
 
   /// What the server does not know of the own mark.
   func applyHeldMark(to channel: inout Channel) {
     guard let held = heldMarks[channel.id] else { return }
-    guard channel.myReadPosition == held.serverMark else { return heldMarks[channel.id] = nil }
+    guard channel.myReadPosition == held.serverMark else { return releaseMark(channel.id) }
     channel.myReadPosition = held.position
     if case .exact(let number) = channel.unread { channel.unread = .exact(max(0, number - held.covered)) }
   }
@@ -56,7 +92,13 @@ extension SendbirdAdapter {
     guard ["READ", "MESG", "FILE"].contains(frame.command), let url = frame.payload.text("channel_url"),
       let sender = frame.payload.object("user").flatMap(SendbirdUser.init)?.id, sender == user
     else { return }
-    heldMarks[ChannelID(url)] = nil
+    releaseMark(ChannelID(url))
+  }
+
+  /// The server's own mark covers it, or nobody is there any more to have it.
+  func releaseMark(_ id: ChannelID) {
+    heldMarks[id] = nil
+    releasedMarks &+= 1
   }
 
   /// The server's total, less what held marks cover.
@@ -67,7 +109,7 @@ extension SendbirdAdapter {
   /// The server lifts the mark of whoever sends, for all devices.
   func sendingReads(_ id: ChannelID) {
     guard !openChannels.contains(id) else { return }
-    heldMarks[id] = nil
+    releaseMark(id)
     publish(.unreadChanged(id, .exact(0)), source: .echo)
   }
 }

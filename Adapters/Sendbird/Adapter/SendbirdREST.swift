@@ -95,8 +95,9 @@ struct SendbirdREST: Sendable {
   }
 
   private static func retryAfter(_ response: HTTPResponse) -> Duration? {
-    let text = response.headers["X-RateLimit-RetryAfter"] ?? response.headers["Retry-After"]
-    return text.flatMap { Double($0) }.flatMap { $0 >= 0 && $0 < 86_400 ? .milliseconds(Int64($0 * 1000)) : nil }
+    // The vendor's own field may have a fraction.
+    let own = response.headers["X-RateLimit-RetryAfter"].flatMap { Double($0) }
+    return own.flatMap { $0 >= 0 && $0 < 86_400 ? .milliseconds(Int64($0 * 1000)) : nil } ?? response.retryAfter
   }
 
   /// The bytes behind an attachment's URL.

@@ -41,6 +41,7 @@ final class SocketLoop {
   private var work: [HostWork] = []
   /// Set when the process has no descriptor left for a new connection.
   private var acceptsAgainAt: ContinuousClock.Instant?
+  private var wantsListener = true
   private var isStopping = false
 
   init(
@@ -107,11 +108,21 @@ final class SocketLoop {
 
   /// A server that refuses connections has no listening socket: the system answers for it.
   private func setAccepting(_ accepts: Bool) {
+    wantsListener = accepts
     if !accepts, listener >= 0 {
       SystemSocket.close(listener, abruptly: false)
       listener = -1
-    } else if accepts, listener < 0, let again = try? SystemSocket.listen(address: address, port: port) {
+    } else if accepts, listener < 0 {
+      listenAgain()
+    }
+  }
+
+  /// Somebody else may have the port just now: tried until it is ours.
+  private func listenAgain() {
+    if let again = try? SystemSocket.listen(address: address, port: port) {
       listener = again.descriptor
+    } else {
+      acceptsAgainAt = .now + .milliseconds(100)
     }
   }
 
@@ -184,7 +195,10 @@ final class SocketLoop {
   private func closeOverdue() {
     if timed.isEmpty, acceptsAgainAt == nil { return }
     let now = ContinuousClock.now
-    if let time = acceptsAgainAt, time <= now { acceptsAgainAt = nil }
+    if let time = acceptsAgainAt, time <= now {
+      acceptsAgainAt = nil
+      if wantsListener, listener < 0 { listenAgain() }
+    }
     // There may be thousands; being late by this much harms nobody.
     guard now - sweptAt >= Self.sweepTime else { return }
     sweptAt = now

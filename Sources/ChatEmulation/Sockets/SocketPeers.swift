@@ -36,6 +36,8 @@ final class SocketLink: EmulatorLink {
 
   func cut() { writer.finish(.reset) }
 
+  func tookInput(_ bytes: Int) { writer.tookInput(bytes) }
+
   func write(_ bytes: [UInt8]) -> Bool {
     writer.write(bytes)
     return true
@@ -127,9 +129,9 @@ final class SocketPeer {
   /// Answers that a client may leave unread and still be heard.
   private static let unreadLimit = 8 << 20
 
-  /// False while so much unparsed input or unread output waits that the client must be slowed down.
+  /// False while so much unparsed input, unhandled input or unread output waits that the client must be slowed down.
   func wantsRead(unread: Int) -> Bool {
-    !hasEnded && (input.count < 1 << 20 || !isWaiting) && unread < Self.unreadLimit
+    !hasEnded && (input.count < 1 << 20 || !isWaiting) && unread < Self.unreadLimit && writer.mayTakeMore()
   }
 
   /// Bytes that wait for the rest of their request or message.
@@ -284,8 +286,11 @@ final class SocketPeer {
 
   private func handle(_ event: WebSocketFrameReader.Event, _ link: SocketLink, _ work: inout [HostWork]) {
     switch event {
-    case .message(let message): work.append(.message(link.id, message))
+    case .message(let message):
+      writer.handOver(message.costWhileWaiting)
+      work.append(.message(link.id, message))
     case .ping(let payload):
+      writer.handOver(WebSocketMessage.costOfPing)
       writer.write(WebSocketFrame.bytes(.pong, payload))
       work.append(.ping(link.id))
     case .close(let close), .violation(let close):

@@ -66,10 +66,18 @@ final class SocketWriter: Sendable {
     /// The client has ended its half: the connection ends with the answer.
     var attendsWhenFree = false
     var isUpgraded = false
+    /// Bytes of messages that the host has not begun with.
+    var handedOver = 0
+    /// The loop reads no more until the host has caught up.
+    var isFull = false
   }
 
   /// A client that reads nothing is cut when this much waits for it.
   private static let waitingLimit = 256 << 20
+
+  /// A client that sends faster than the host handles is not read above the first, and again below the second.
+  private static let handedOverLimit = 8 << 20
+  private static let handedOverRest = 1 << 20
 
   let serial: UInt64
   private let mailbox: SocketMailbox
@@ -119,6 +127,17 @@ final class SocketWriter: Sendable {
     }
   }
 
+  /// The host has begun with an input of so many bytes.
+  func tookInput(_ bytes: Int) {
+    let mustAttend = state.withLock { state in
+      state.handedOver -= bytes
+      guard state.isFull, state.handedOver <= Self.handedOverRest else { return false }
+      state.isFull = false
+      return true
+    }
+    if mustAttend { mailbox.post(.attend(serial)) }
+  }
+
   // MARK: For the loop
 
   /// Marks a request as being answered.
@@ -142,6 +161,16 @@ final class SocketWriter: Sendable {
   }
 
   var isUpgraded: Bool { state.withLock { $0.isUpgraded } }
+
+  func handOver(_ bytes: Int) { state.withLock { $0.handedOver += bytes } }
+
+  /// False while the host is behind; the loop is then called when it has caught up.
+  func mayTakeMore() -> Bool {
+    state.withLock { state in
+      if state.handedOver >= Self.handedOverLimit { state.isFull = true }
+      return !state.isFull
+    }
+  }
 
   /// Sends what waits; tells what is left to do, how many bytes the socket did not take yet, and whether it took any.
   func flush() -> (wantsWrite: Bool, unread: Int, moved: Bool, end: End) {

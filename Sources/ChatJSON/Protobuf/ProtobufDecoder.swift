@@ -2,6 +2,7 @@ extension ProtobufSchema {
   /// The JSON value of the message `name` in `bytes`: an object with the members in the table's order, then
   /// `@unknown` if there is something that the table does not know.
   ///
+  /// Within an entry of a map, a field that is neither key nor value is dropped, as protobuf's own libraries do.
   /// Of a field that comes twice the last one stays, messages are merged, as protobuf has it. Never traps.
   /// - Throws: `JSONError` with the path of members and the byte offset; `.protobuf(.unknownMessage)`.
   public func decode(

@@ -90,15 +90,19 @@
     private func open(_ link: LWSLink) {
       // Cancelled before it was posted.
       guard link.isOpening else { return }
-      lastToken += 1
-      link.wire.token = lastToken
-      links[lastToken] = link
+      link.wire.token = newToken(for: link)
       let microseconds = Int64(link.request.timeout.wholeMilliseconds) * 1000
       link.wire.timer = cws_timer_start(
         context, microseconds, openingTimeIsUp, UnsafeMutableRawPointer(bitPattern: link.wire.token))
       let host = link.endpoint.host
       if let address = Resolver.numeric(host) { return resolved(link, [address]) }
-      ServiceThread.start(named: "resolver") { [self] in post(.resolved(link, Resolver.addresses(of: host))) }
+      ServiceThread.start(named: "resolver") { [self] in post(.resolved(link, link.resolve(host))) }
+    }
+
+    private func newToken(for link: LWSLink) -> UInt {
+      lastToken += 1
+      links[lastToken] = link
+      return lastToken
     }
 
     private func resolved(_ link: LWSLink, _ addresses: [String]) {
@@ -116,6 +120,7 @@
         let detail = "the authorities' file can't be used"
         return finish(link, .failure(link.error(.tls, detail, nothingSent: true)))
       }
+      startAttempt(link)
       let endpoint = link.endpoint
       let names = link.request.subprotocols.joined(separator: ", ")
       link.wire.isStarting = true
@@ -126,7 +131,7 @@
               var target = cws_target(
                 address: address, port: Int32(endpoint.port), is_secure: endpoint.isSecure ? 1 : 0, path: path,
                 host: authority, subprotocols: link.request.subprotocols.isEmpty ? nil : names)
-              let user = UnsafeMutableRawPointer(bitPattern: link.wire.token)
+              let user = UnsafeMutableRawPointer(bitPattern: link.wire.attempt)
               return cws_client_connect(context, host, &target, user)
             }
           }
@@ -140,6 +145,35 @@
       }
     }
 
+    /// An address that swallows what it is sent must leave time for the next one.
+    private func startAttempt(_ link: LWSLink) {
+      endAttempt(link)
+      link.wire.attempt = newToken(for: link)
+      guard link.wire.addresses.count > 1 else { return }
+      link.wire.attemptTimer = cws_timer_start(
+        context, Int64(link.longestAttempt.wholeMilliseconds) * 1000, attemptHasTakenTooLong,
+        UnsafeMutableRawPointer(bitPattern: link.wire.attempt))
+    }
+
+    private func endAttempt(_ link: LWSLink) {
+      stopAttemptTimer(link)
+      links[link.wire.attempt] = nil
+    }
+
+    /// The address answers, so that it is the right one.
+    func stopAttemptTimer(_ link: LWSLink) {
+      cws_timer_free(link.wire.attemptTimer)
+      link.wire.attemptTimer = nil
+    }
+
+    func attemptTimeIsUp(_ link: LWSLink) {
+      guard link.isOpening else { return }
+      let wsi = link.wire.wsi
+      endAttempt(link)
+      attemptFailed(link, "Unable to connect")
+      if let wsi { cws_client_kill(wsi) }
+    }
+
     /// libwebsockets has freed a connection. Mostly it has told its end before, and there is no link any more.
     func destroyed(_ wsi: OpaquePointer, of link: LWSLink) {
       link.wire.isStarting = false
@@ -150,6 +184,7 @@
     /// An attempt at one address has ended; others may be left.
     func attemptFailed(_ link: LWSLink, _ text: String) {
       link.wire.wsi = nil
+      stopAttemptTimer(link)
       let error = LWSErrors.error(text, link)
       guard error.kind == .unreachable else { return finish(link, .failure(error)) }
       let address = link.wire.addresses.removeFirst()
@@ -176,6 +211,7 @@
     func finish(_ link: LWSLink, _ result: Result<String?, TransportError>) {
       cws_timer_free(link.wire.timer)
       link.wire.timer = nil
+      stopAttemptTimer(link)
       if case .failure = result { forget(link) }
       link.finishOpening(result)
     }
@@ -183,6 +219,7 @@
     func forget(_ link: LWSLink) {
       link.wire.wsi = nil
       links[link.wire.token] = nil
+      endAttempt(link)
       link.endAll()
     }
 

@@ -12,7 +12,9 @@
     guard let link = engine.link(user) else { return isEnd(reason) ? 0 : -1 }
     let payload = UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : count)
     switch reason {
-    case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER: return appendFields(link, bytes, count)
+    case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER:
+      engine.stopAttemptTimer(link)
+      return appendFields(link, bytes, count)
     case LWS_CALLBACK_ESTABLISHED_CLIENT_HTTP: readRefusal(wsi, link)
     case LWS_CALLBACK_RECEIVE_CLIENT_HTTP_READ: return link.wire.appendToRefusal(payload) ? 0 : -1
     // There is no further request on this connection.
@@ -37,6 +39,11 @@
   func openingTimeIsUp(_ user: UnsafeMutableRawPointer?) {
     guard let engine = LWSEngine.shared, let link = engine.link(user) else { return }
     engine.timeIsUp(link)
+  }
+
+  func attemptHasTakenTooLong(_ user: UnsafeMutableRawPointer?) {
+    guard let engine = LWSEngine.shared, let link = engine.link(user) else { return }
+    engine.attemptTimeIsUp(link)
   }
 
   private func isAboutLink(_ reason: lws_callback_reasons) -> Bool {
@@ -81,7 +88,7 @@
     let status = Int(lws_http_client_http_response(wsi))
     guard status != 101, (100...999).contains(status) else { return }
     link.wire.refusal = HTTPResponse(status: status)
-    cws_client_headers(wsi, UnsafeMutableRawPointer(bitPattern: link.wire.token), takeField)
+    cws_client_headers(wsi, UnsafeMutableRawPointer(bitPattern: link.wire.attempt), takeField)
     // The body mostly came with the head. Others wait meanwhile, so it must not take long.
     cws_client_read_refusal(wsi, 250)
   }

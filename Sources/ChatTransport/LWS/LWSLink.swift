@@ -15,6 +15,10 @@
     let endpoint: Endpoint
     let certificateAuthorities: String?
     let engine: LWSEngine
+    /// Blocks.
+    let resolve: @Sendable (String) -> [String]
+    /// How long one of several addresses may stay silent.
+    let longestAttempt: Duration
     /// Of the engine's thread alone.
     var wire = LWSWire()
 
@@ -52,11 +56,16 @@
     private static let pauseAbove = (bytes: 8 << 20, count: 8192)
     private static let resumeBelow = (bytes: 1 << 20, count: 1024)
 
-    init(_ request: WebSocketRequest, endpoint: Endpoint, certificateAuthorities: String?, engine: LWSEngine) {
+    init(
+      _ request: WebSocketRequest, endpoint: Endpoint, certificateAuthorities: String?, engine: LWSEngine,
+      resolve: @escaping @Sendable (String) -> [String], longestAttempt: Duration
+    ) {
       self.request = request
       self.endpoint = endpoint
       self.certificateAuthorities = certificateAuthorities
       self.engine = engine
+      self.resolve = resolve
+      self.longestAttempt = longestAttempt
     }
 
     // MARK: Tasks
@@ -186,8 +195,17 @@
     func write(to wsi: OpaquePointer) -> Int32 {
       let (done, next) = shared.withLock { shared -> (Sending?, Outgoing?) in
         // libwebsockets asks for more only when it has nothing left over.
-        defer { shared.inFlight = nil }
-        return (shared.inFlight?.continuation, shared.outbox.isEmpty ? nil : shared.outbox.removeFirst())
+        let done = shared.inFlight?.continuation
+        shared.inFlight = nil
+        guard !shared.outbox.isEmpty else { return (done, nil) }
+        let next = shared.outbox.removeFirst()
+        // At once, so that a cancellation finds at every moment who waits.
+        switch (next.content, next.continuation) {
+        case (.message, let waiter?): shared.inFlight = (next.ticket, waiter)
+        case (.ping, let waiter?): shared.pongWaiters.append((next.ticket, waiter))
+        default: break
+        }
+        return (done, next)
       }
       done?.resume(returning: .success(()))
       guard let next else { return 0 }
@@ -197,21 +215,24 @@
         return -1
       case .ping:
         var frame = LWSFrame.ping
-        if let waiter = next.continuation { shared.withLock { $0.pongWaiters.append((next.ticket, waiter)) } }
         guard frame.write(to: wsi) else { return -1 }
       case .message(var frame):
         guard frame.write(to: wsi) else {
-          next.continuation?.resume(returning: .failure(error(.closed, nothingSent: false)))
+          takeInFlight()?.resume(returning: .failure(error(.closed, nothingSent: false)))
           return -1
         }
-        if lws_partial_buffered(wsi) != 0 {
-          shared.withLock { shared in shared.inFlight = next.continuation.map { (next.ticket, $0) } }
-        } else {
-          next.continuation?.resume(returning: .success(()))
-        }
+        if lws_partial_buffered(wsi) == 0 { takeInFlight()?.resume(returning: .success(())) }
       }
       if wantsToWrite { lws_callback_on_writable(wsi) }
       return 0
+    }
+
+    /// Who waits for the message that was begun; nil when cancelled meanwhile.
+    private func takeInFlight() -> Sending? {
+      shared.withLock { shared in
+        defer { shared.inFlight = nil }
+        return shared.inFlight?.continuation
+      }
     }
 
     /// - Returns: whether reading should stop for now.

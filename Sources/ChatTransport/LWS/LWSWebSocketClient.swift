@@ -6,7 +6,8 @@
   /// - Extensions are not offered. TLS certificates and names are verified; redirects are refusals.
   /// - Proxies of the environment are not used.
   /// - Of the request's fields, those of the handshake itself (`Connection`, `Upgrade`, `Sec-WebSocket-…`) are ours and
-  ///   not taken over. `Host` is.
+  ///   not taken over. `Host` is, but over TLS it must be the URL's own, and no IPv6 address: `.invalidURL`.
+  /// - Of a name's addresses, each but the last has two seconds to answer.
   /// - A refused upgrade gives `.upgradeRefused` with the status, the fields whose names libwebsockets knows (in lower
   ///   case) and the body, as far as it came within a quarter of a second of the head and is not longer than 64 KiB.
   /// - Pings are answered by the library. Of several in one go it answers the first, and a masked frame of a server,
@@ -14,14 +15,27 @@
   /// - Path and query may have about 2,000 bytes, all fields together 32 KiB.
   public final class LWSWebSocketClient: WebSocketClient {
     private let certificateAuthorities: String?
+    private let resolve: @Sendable (String) -> [String]
+    private let longestAttempt: Duration
 
     /// Bytes of all fields. The library's buffer holds more, but must not be seen to be full: it would then use a
     /// connection that it has freed.
     private static let longestFields = 32 << 10
 
     /// - Parameter certificateAuthorities: path of a PEM file to trust instead of the system's authorities.
-    public init(certificateAuthorities: String? = nil) {
+    public convenience init(certificateAuthorities: String? = nil) {
+      self.init(certificateAuthorities: certificateAuthorities, resolve: Resolver.addresses, longestAttempt: .seconds(2))
+    }
+
+    /// - Parameters:
+    ///   - resolve: a name's addresses, in the order in which they are tried; may block.
+    ///   - longestAttempt: how long each of them but the last may stay silent.
+    init(
+      certificateAuthorities: String?, resolve: @escaping @Sendable (String) -> [String], longestAttempt: Duration
+    ) {
       self.certificateAuthorities = certificateAuthorities
+      self.resolve = resolve
+      self.longestAttempt = longestAttempt
     }
 
     public func connect(_ request: WebSocketRequest) async throws(TransportError) -> any WebSocketConnection {
@@ -30,7 +44,9 @@
       guard let engine = LWSEngine.shared else {
         throw TransportError(.other, peer: endpoint.peer, detail: "libwebsockets does not start", nothingSent: true)
       }
-      let link = LWSLink(request, endpoint: endpoint, certificateAuthorities: certificateAuthorities, engine: engine)
+      let link = LWSLink(
+        request, endpoint: endpoint, certificateAuthorities: certificateAuthorities, engine: engine, resolve: resolve,
+        longestAttempt: longestAttempt)
       let result = await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
           link.open(continuation)
@@ -46,6 +62,11 @@
     private func check(_ request: WebSocketRequest, _ endpoint: Endpoint) throws(TransportError) {
       try request.headers.checkWireForm(peer: endpoint.peer)
       let host = request.headers["Host"] ?? endpoint.authority
+      // libwebsockets verifies the certificate against this field, cut at its first colon.
+      if endpoint.isSecure, host.hasPrefix("[") || request.headers["Host"].map({ $0 != endpoint.authority }) == true {
+        let detail = "over TLS, Host must be the URL's own and a name, not an IPv6 address"
+        throw TransportError(.invalidURL, peer: endpoint.peer, detail: detail, nothingSent: true)
+      }
       guard endpoint.target.utf8.count <= cws_client_longest_path(), host.utf8.count <= cws_client_longest_host() else {
         throw TransportError(.invalidURL, peer: endpoint.peer, detail: "the URL is too long", nothingSent: true)
       }

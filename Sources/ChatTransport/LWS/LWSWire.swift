@@ -9,6 +9,9 @@
     var isStarting = false
     var token: UInt = 0
     var timer: OpaquePointer?
+    /// Of the attempt at one address: another one for each, so that late words about an earlier one find nothing.
+    var attempt: UInt = 0
+    var attemptTimer: OpaquePointer?
     var addresses: [String] = []
     var requestWasSent = false
     var subprotocol: String?
