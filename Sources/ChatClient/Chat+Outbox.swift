@@ -152,7 +152,9 @@ extension Chat {
       else { throw error }
       return .done
     }
-    return confirm(committed, of: current, isLive: isOnline && epoch == epochBefore, failures)
+    // One that an earlier try committed stands where it was then: others may have come behind it.
+    let isNewest = current.attempts == 0 && isOnline && epoch == epochBefore
+    return confirm(committed, of: current, isLive: isNewest, failures)
   }
 
   /// Writes the acknowledgement down. A disk that refuses it is asked again until it takes it: the message is

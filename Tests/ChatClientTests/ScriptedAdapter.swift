@@ -293,6 +293,11 @@ actor ScriptedAdapter: ChatAdapter {
   }
 
   private func commit(_ outgoing: OutgoingMessage) -> Message {
+    if capabilities[.messageIdempotentSend] == .native,
+      let known = messages[outgoing.channel]?.first(where: { $0.clientMessageID == outgoing.clientMessageID })
+    {
+      return known
+    }
     number += 1
     var message = Message(
       channel: outgoing.channel, id: MessageID("m\(number)"), clientMessageID: outgoing.clientMessageID,

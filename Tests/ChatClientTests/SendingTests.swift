@@ -85,6 +85,26 @@ struct SendingTests {
     #expect(await bench.adapter.journal == ["send once", "send once"])
   }
 
+  @Test("a second try whose first one was stored says nothing of what came behind it", arguments: [true, false])
+  func storedEarlier(_ isRead: Bool) async throws {
+    let bench = try await Bench(ScriptedAdapter())
+    if isRead { _ = try await bench.chat.history(of: "c", .newest(5)) }
+    await bench.adapter.script([.loseAnswer])
+    try await bench.chat.enqueue(.text("own"), to: "c")
+    try await until { await bench.texts() == ["own"] && bench.clock.nextWakeUp != nil }
+    await bench.adapter.cutLink()
+    await bench.heard.first { $0.kind == .connectionChanged(.reconnecting(attempt: 1)) }
+    for number in 1...3 { await bench.adapter.write("\(number)") }
+    let before = await bench.heard.events.count { $0.isUpToDate }
+    await bench.adapter.restoreLink()
+    try await bench.run {
+      try await until { try await bench.chat.unsentCount() == 0 }
+      try await until { await bench.heard.events.count { $0.isUpToDate } > before }
+    }
+    #expect(try await bench.chat.history(of: "c", .newest(10)).messages.map(\.words) == ["own", "1", "2", "3"])
+    #expect(await bench.texts() == ["own", "1", "2", "3"])
+  }
+
   @Test("where nothing can be looked up, the outcome stays unknown and nothing is sent twice")
   func parked() async throws {
     let bench = try await Bench(ScriptedAdapter(without: [.messageClientID, .messageIdempotentSend]))
