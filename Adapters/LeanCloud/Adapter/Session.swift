@@ -32,6 +32,7 @@ extension LeanCloudAdapter {
     for timer in typing.values { timer.cancel() }
     typing = [:]
     lastPatchTime = environment.clock.now.milliseconds
+    firstPatchTime = lastPatchTime
   }
 
   public func disconnect() async {
@@ -120,7 +121,7 @@ extension LeanCloudAdapter: LeanCloudLineDelegate {
     let user = try requireUser(.connect)
     var fields: JSONObject = [
       "appId": .string(rest.appID), "ua": "unifiedchat/1", "r": .bool(isReopen),
-      "configBitmap": .int(Self.configBitmap), "lastPatchTime": .int(lastPatchTime),
+      "configBitmap": .int(Self.configBitmap), "lastPatchTime": .int(patchesSince(isReopen)),
     ]
     // Without the time of the last notice the server tells all numbers anew: what another device has read meanwhile
     // would not be among the changes.
@@ -133,6 +134,12 @@ extension LeanCloudAdapter: LeanCloudLineDelegate {
       add(try await loginSignature(user), to: &fields)
     }
     return frame("session", "open", fields)
+  }
+
+  /// After a lost link a minute of edits is asked for again: the answer to an own one, or the push of another message's,
+  /// may have overtaken one that got lost, and several may be of one millisecond. Those that are known change nothing.
+  private func patchesSince(_ isReopen: Bool) -> Int64 {
+    isReopen ? max(lastPatchTime &- 60_000, firstPatchTime &- 1) : lastPatchTime
   }
 
   /// With the old session token the server knows the room; after a full login it must be entered again.
