@@ -13,8 +13,8 @@ public struct AdapterRegistry: Sendable {
     /// where the vendor lets any user in.
     public var issueCredential: @Sendable (UserID, Profile, AdapterEnvironment) async throws(ChatError) -> Credential
     /// Reads the files that the vendor's dashboard or its clients export, from a file or a folder, without any account;
-    /// nil where nobody knows such files.
-    public var readExport: (@Sendable (_ path: String) throws(ChatError) -> any ChatSource)?
+    /// nil where nobody knows such files. Of the environment only the secret counts, which checks envelopes.
+    public var readExport: (@Sendable (_ path: String, AdapterEnvironment) throws(ChatError) -> any ChatSource)?
 
     public init(
       vendor: VendorName, capabilities: [String: CapabilitySet], rules: ProfileRules,
@@ -24,7 +24,7 @@ public struct AdapterRegistry: Sendable {
       issueCredential: @escaping @Sendable (UserID, Profile, AdapterEnvironment) async throws(ChatError) -> Credential = {
         (_, _, _) async throws(ChatError) in .none
       },
-      readExport: (@Sendable (_ path: String) throws(ChatError) -> any ChatSource)? = nil
+      readExport: (@Sendable (_ path: String, AdapterEnvironment) throws(ChatError) -> any ChatSource)? = nil
     ) {
       self.vendor = vendor
       self.capabilities = capabilities
@@ -89,6 +89,9 @@ public struct AdapterEnvironment: Sendable {
   public var seed: UInt64?
   /// One line a call, without secrets and bodies.
   public var log: (@Sendable (Profile.LogLevel, String) -> Void)?
+  /// Whether tools believe an import's envelope that `adminSecret` has not signed: written by a version that signed
+  /// none, or before the secret was changed. Any member can write such a one.
+  public var trustsUnsignedEnvelopes = false
 
   public init(
     appKey: String? = nil, adminSecret: String? = nil, clock: any ChatClock = SystemClock(),

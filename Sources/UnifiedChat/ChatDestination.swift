@@ -5,6 +5,9 @@ public protocol ChatDestination: Sendable {
   var vendor: VendorName { get }
   var capabilities: CapabilitySet { get }
   var limits: DestinationLimits { get }
+  /// Tells the key with which it signs what it keeps beside items; another one cannot read that back as its own. nil
+  /// where nothing is signed.
+  var signingKey: String? { get }
 
   /// What writing `record` cannot keep as it is. Without network, and true to what the put does.
   func losses(of record: Record) -> [Loss]
@@ -52,6 +55,8 @@ public protocol ChatDestination: Sendable {
 }
 
 extension ChatDestination {
+  public var signingKey: String? { nil }
+
   public func changeMessage(
     _ message: MessageRecord, id: MessageID, in channel: ChannelID
   ) async throws(ChatError) -> PutOutcome<MessageID> { throw .unsupported(.messageEdit, operation: .writeDestination) }

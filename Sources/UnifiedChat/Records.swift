@@ -106,9 +106,9 @@ public struct MessageRecord: Sendable, Hashable {
   }
 }
 
-/// Something that a source could not read, kept so that it is reported and not lost.
+/// Something that a source could not read or did not believe, kept so that it is reported and not lost.
 public struct UnreadableRecord: Sendable, Hashable {
-  /// `user`, `channel`, `member`, `message` or `file`.
+  /// `user`, `channel`, `member`, `message` or `file`; `envelope` for what stands beside an item that was read.
   public var kind: String
   public var id: String?
   public var channel: ChannelID?

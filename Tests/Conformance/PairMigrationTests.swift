@@ -130,6 +130,7 @@ private final class CutOff: ChatDestination {
   }
 
   var vendor: VendorName { inner.vendor }
+  var signingKey: String? { inner.signingKey }
   var capabilities: CapabilitySet { inner.capabilities }
   var limits: DestinationLimits {
     var limits = inner.limits

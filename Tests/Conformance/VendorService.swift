@@ -27,6 +27,10 @@ struct VendorService {
   private var environment: AdapterEnvironment {
     AdapterEnvironment(appKey: "pair-key", adminSecret: "pair-secret", device: "tools", seed: 7)
   }
-  func source() throws -> any ChatSource { try entry.makeSource(profile, environment) }
+  func source(trusting: Bool = false) throws -> any ChatSource {
+    var environment = environment
+    environment.trustsUnsignedEnvelopes = trusting
+    return try entry.makeSource(profile, environment)
+  }
   func destination() throws -> any ChatDestination { try entry.makeDestination(profile, environment) }
 }

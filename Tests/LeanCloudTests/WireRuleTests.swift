@@ -1,4 +1,5 @@
 import ChatEmulation
+import ChatInterchange
 import ChatJSON
 import ChatTransport
 import LeanCloudWire
@@ -16,7 +17,12 @@ struct WireRuleTests {
       data: #"{"_lctype":-1,"_lctext":"hi","_lcattrs":\#(attributes)}"#)
     let message = try LeanCloudBody.decode(stored).message
     #expect(message.sender == "mallory" && message.createdAt == Timestamp(milliseconds: 7))
-    #expect(try LeanCloudBody.decode(stored, .importer).message.sender == "boss")
+    let key = try #require(EnvelopeKey(adminSecret: "s"))
+    let read = try LeanCloudBody.decode(stored, .tool(EnvelopeReader(key: key)))
+    #expect(read.message.sender == "mallory" && read.origin == nil && read.finding == .unsigned)
+    #expect(read.message.customData?.text == attributes)
+    let believing = EnvelopeReader(key: key, trustsUnsigned: true)
+    #expect(try LeanCloudBody.decode(stored, .tool(believing)).message.sender == "boss")
   }
 
   /// Bob is away while alice writes twice.

@@ -1,4 +1,5 @@
 import ChatCrypto
+import ChatInterchange
 import ChatJSON
 import Foundation
 import Testing
@@ -134,7 +135,12 @@ struct OpenIMBodyTests {
     data.sendTime = 7
     let message = try #require(data.message(in: "si_alice_mallory"))
     #expect(message.sender == "mallory" && message.createdAt == Timestamp(milliseconds: 7))
-    #expect(data.message(in: "si_alice_mallory", .importer)?.sender == "boss")
+    let key = try #require(EnvelopeKey(adminSecret: "s"))
+    let read = try #require(data.read(in: "si_alice_mallory", .tool(EnvelopeReader(key: key))))
+    #expect(read.message.sender == "mallory" && read.origin == nil && read.finding == .unsigned)
+    #expect(read.message.customData?.text == data.ex)
+    let believing = EnvelopeReader(key: key, trustsUnsigned: true)
+    #expect(data.read(in: "si_alice_mallory", .tool(believing))?.message.sender == "boss")
   }
 
   @Test("a pushed message of a real server is read to its fields and written to its bytes")

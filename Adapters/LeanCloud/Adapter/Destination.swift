@@ -16,6 +16,7 @@ public struct LeanCloudDestination: ChatDestination {
   let rest: LeanCloudREST
   private let clock: any ChatClock
   let kinds = LeanCloudKinds()
+  public var signingKey: String? { rest.envelopes.key?.fingerprint }
 
   static let memberLimit = 500
   static let mentionLimit = 20
@@ -71,7 +72,7 @@ public struct LeanCloudDestination: ChatDestination {
     let user = record.user
     let condition: JSONValue = ["username": .string(user.id.rawValue)]
     let found = try await call("GET", "/1.1/classes/_User", query: [("where", condition.text()), ("limit", "1")])
-    var columns = LeanCloudUser.columns(user, origin: record.origin, keepsID: true)
+    var columns = LeanCloudUser.columns(user, origin: record.origin, keepsID: true, rest.envelopes.key)
     if let id = found["results"]?[0]?["objectId"]?.string {
       _ = try await call("PUT", "/1.1/users/\(LeanCloudREST.percent(id))", columns)
       return .existed(user.id)
@@ -92,24 +93,59 @@ public struct LeanCloudDestination: ChatDestination {
     let joined = members.filter { $0.member.state == .joined }
     let existing = try await find(origin)
     let id: String
-    if let existing { id = existing } else { id = try await create(channel.channel, origin, members: joined) }
+    if let existing { id = existing.id } else { id = try await create(channel.channel, origin, members: joined) }
+    if existing?.isSealed != true { try await seal(id, channel.channel, origin) }
     try await complete(id, channel.channel, members: joined)
     return existing == nil ? .written(ChannelID(id)) : .existed(ChannelID(id))
   }
 
-  private func find(_ origin: Origin) async throws(ChatError) -> String? {
-    let condition: JSONValue = [
+  /// The conversation that an import made of `origin`. Any member can write the same names into another conversation,
+  /// so they count only where they are signed; a run that was killed may have left one that is signed for no id yet.
+  private func find(_ origin: Origin) async throws(ChatError) -> (id: String, isSealed: Bool)? {
+    var condition: JSONObject = [
       "attr.unifiedchat.id": .string(origin.id), "attr.unifiedchat.vendor": .string(origin.vendor.rawValue),
     ]
-    let found = try await call(
-      "GET", "/1.1/classes/_Conversation", query: [("where", condition.text()), ("limit", "1")])
-    return found["results"]?[0]?["objectId"]?.string
+    var unsealed: String?
+    var walk = PageWalk()
+    while true {
+      let query = [("where", JSONValue.object(condition).text()), ("order", "objectId"), ("limit", "100")]
+      let found = try await call("GET", "/1.1/classes/_Conversation", query: query)
+      let rows = (found["results"]?.array ?? []).compactMap(\.object)
+      for row in rows {
+        guard let id = row["objectId"]?.string else { continue }
+        if LeanCloudConversation.finding(of: row, rest.envelopes) == nil { return (id, true) }
+        if LeanCloudConversation.finding(of: row, rest.envelopes, isNew: true) == nil { unsealed = unsealed ?? id }
+      }
+      guard rows.count == 100, let last = rows.last?["objectId"]?.string else { break }
+      try walk.advance(to: last, .writeDestination)
+      condition["objectId"] = ["$gt": .string(last)]
+    }
+    return unsealed.map { ($0, false) }
+  }
+
+  /// Signs what is kept for the id that the service gave. Before, a member could copy it into another conversation.
+  private func seal(_ id: String, _ channel: Channel, _ origin: Origin) async throws(ChatError) {
+    let signing = EnvelopeSigning(rest.envelopes.key, .channel(id))
+    let columns = LeanCloudConversation.columns(
+      customData: channel.customData, kept: kept(of: channel), origin: origin, signing)
+    _ = try await call(
+      "PUT", "/1.2/rtm/\(Self.path(of: channel.kind))/\(LeanCloudREST.percent(id))", ["attr": columns["attr"] ?? .null])
+  }
+
+  private static func path(of kind: ChannelKind) -> String {
+    switch kind {
+    case .open: "chatrooms"
+    case .service: "service-conversations"
+    default: "conversations"
+    }
   }
 
   private func create(
     _ channel: Channel, _ origin: Origin, members: [MemberRecord]
   ) async throws(ChatError) -> String {
-    var body = LeanCloudConversation.columns(customData: channel.customData, kept: kept(of: channel), origin: origin)
+    var body = LeanCloudConversation.columns(
+      customData: channel.customData, kept: kept(of: channel), origin: origin,
+      EnvelopeSigning(rest.envelopes.key, .channel("")))
     body["name"] = channel.name.map { .string($0) }
     body["coverURL"] = channel.coverURL.map { .string($0) }
     if !channel.metadata.isEmpty {
@@ -117,12 +153,8 @@ public struct LeanCloudDestination: ChatDestination {
         JSONObject(channel.metadata.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }))
     }
     let ids = members.map(\.member.user.id.rawValue)
-    let path: String
-    switch channel.kind {
-    case .open: path = "chatrooms"
-    case .service: path = "service-conversations"
-    default:
-      path = "conversations"
+    let path = Self.path(of: channel.kind)
+    if path == "conversations" {
       body["m"] = .strings(ids.prefix(Self.memberLimit))
       // An imported conversation must not fall together with another one of the same members.
       body["unique"] = false
@@ -214,16 +246,19 @@ public struct LeanCloudDestination: ChatDestination {
     return outcomes
   }
 
-  func encoded(_ record: MessageRecord) -> LeanCloudBody.Encoded {
+  func encoded(_ record: MessageRecord, in channel: ChannelID, from: String) -> LeanCloudBody.Encoded {
     let message = record.message
     let origin =
       record.origin ?? Origin(vendor: "unknown", id: message.id?.rawValue ?? "", channel: message.channel)
-    return LeanCloudBody.encode(message, origin: origin, keeping: Self.keptFields, maximumMentions: Self.mentionLimit)
+    return LeanCloudBody.encode(
+      message, origin: origin, keeping: Self.keptFields, maximumMentions: Self.mentionLimit,
+      signedBy: LeanCloudSigner(rest.envelopes.key, channel: channel.rawValue, from: from))
   }
 
   private func put(_ record: MessageRecord, in channel: ChannelID) async throws(ChatError) -> MessageID {
-    let encoded = encoded(record)
-    let sender = JSONValue.string(record.message.sender?.rawValue ?? Self.service)
+    let author = record.message.sender?.rawValue ?? Self.service
+    let encoded = encoded(record, in: channel, from: author)
+    let sender = JSONValue.string(author)
     let path = try await path(of: channel)
     var body: JSONObject = ["message": .string(encoded.text), "transient": false, "no_sync": true]
     if !encoded.mentions.isEmpty { body["mention_client_ids"] = .strings(encoded.mentions) }

@@ -45,7 +45,7 @@ extension LeanCloudDestination {
     _ = try await call(
       "PUT", path + "/messages/\(LeanCloudREST.percent(id.rawValue))",
       [
-        "from_client": .string(place.from), "message": .string(encoded(message).text),
+        "from_client": .string(place.from), "message": .string(encoded(message, in: channel, from: place.from).text),
         "timestamp": .int(place.timestamp),
       ])
     return .written(id)

@@ -1,3 +1,4 @@
+import ChatInterchange
 import ChatJSON
 import ChatTransport
 import LeanCloudWire
@@ -12,6 +13,7 @@ public struct LeanCloudExport: ChatSource {
   public let capabilities = LeanCloudCapabilities.conversation
   private let files: LeanCloudExportFiles
   private let options: LeanCloudSourceOptions
+  private let envelopes: EnvelopeReader
   private let http: any HTTPClient
   private let timeout: Duration
   /// The last row of each conversation, in the order of ids.
@@ -32,15 +34,22 @@ public struct LeanCloudExport: ChatSource {
   ///   - path: a file or a folder; see `LeanCloudExportFiles`.
   ///   - http: fetches the bytes of attachments, whose addresses need no account.
   /// - Throws: `.notFound`, or `.invalidArgument(field: "path")` when nothing in it belongs to chat.
-  public init(path: String, http: any HTTPClient) throws(ChatError) {
-    try self.init(path: path, http: http, options: LeanCloudSourceOptions(), timeout: .seconds(30))
+  public init(
+    path: String, http: any HTTPClient, envelopes: EnvelopeReader = EnvelopeReader(key: nil)
+  ) throws(ChatError) {
+    try self.init(
+      path: path, http: http, options: LeanCloudSourceOptions(), timeout: .seconds(30), envelopes: envelopes)
   }
 
-  init(path: String, http: any HTTPClient, options: LeanCloudSourceOptions, timeout: Duration) throws(ChatError) {
+  init(
+    path: String, http: any HTTPClient, options: LeanCloudSourceOptions, timeout: Duration,
+    envelopes: EnvelopeReader = EnvelopeReader(key: nil)
+  ) throws(ChatError) {
     let files = try LeanCloudExportFiles(path: path)
     self.files = files
     self.http = http
     self.options = options
+    self.envelopes = envelopes
     self.timeout = timeout
     var faults = files.unreadable
     conversations = Self.conversations(files, &faults)
@@ -169,10 +178,7 @@ public struct LeanCloudExport: ChatSource {
         page.unreadable.append(LeanCloudExportFiles.unreadable("a line that is no JSON object", "_User", nil))
         continue
       }
-      switch LeanCloudRows.user(object, options) {
-      case .success(let record): page.items.append(record)
-      case .failure(let record): page.unreadable.append(record)
-      }
+      page.add(LeanCloudRows.user(object, options, envelopes))
     }
     return page
   }
@@ -186,10 +192,7 @@ public struct LeanCloudExport: ChatSource {
         continue
       }
       guard let object = files.value(conversations[index].row)?.object else { continue }
-      switch LeanCloudRows.channel(object) {
-      case .success(let record): page.items.append(record)
-      case .failure(let record): page.unreadable.append(record)
-      }
+      page.add(LeanCloudRows.channel(object, envelopes))
     }
     return page
   }
@@ -242,10 +245,7 @@ public struct LeanCloudExport: ChatSource {
       if let from = options.from, time < from { continue }
       if let until = options.until, time >= until { continue }
       guard let value = files.value(item.row) else { continue }
-      switch LeanCloudRows.message(value, in: channel) {
-      case .success(let record): page.items.append(record)
-      case .failure(let record): page.unreadable.append(record)
-      }
+      page.add(LeanCloudRows.message(value, in: channel, envelopes))
     }
     return page
   }

@@ -1,3 +1,4 @@
+import ChatInterchange
 import ChatJSON
 import ChatTransport
 import LeanCloudWire
@@ -15,6 +16,8 @@ struct LeanCloudREST: Sendable {
   var timeout: Duration
   var log: (@Sendable (Profile.LogLevel, String) -> Void)?
   let hosts: LeanCloudHosts
+  /// For what imports keep beside items.
+  let envelopes: EnvelopeReader
 
   init(profile: Profile, environment: AdapterEnvironment, http: any HTTPClient) {
     self.http = http
@@ -23,6 +26,7 @@ struct LeanCloudREST: Sendable {
     masterKey = environment.adminSecret
     timeout = profile.retry.requestTimeout
     log = environment.log
+    envelopes = EnvelopeReader(environment)
     hosts = LeanCloudHosts(profile: profile, clock: environment.clock)
   }
 

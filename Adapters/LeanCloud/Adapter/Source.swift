@@ -118,15 +118,9 @@ public struct LeanCloudSource: ChatSource {
 
   public func users(after cursor: Cursor?) async throws(ChatError) -> SourcePage<UserRecord> {
     let page = try await optionalRows("_User", after: cursor)
-    var items: [UserRecord] = []
-    var unreadable: [UnreadableRecord] = []
-    for row in page.rows {
-      switch LeanCloudRows.user(row, options) {
-      case .success(let record): items.append(record)
-      case .failure(let record): unreadable.append(record)
-      }
-    }
-    return SourcePage(items: items, unreadable: unreadable, next: page.next)
+    var found = SourcePage<UserRecord>(items: [], next: page.next)
+    for row in page.rows { found.add(LeanCloudRows.user(row, options, rest.envelopes)) }
+    return found
   }
 
   /// The rows of the class first, then what only the history of the whole app still knows.
@@ -137,10 +131,12 @@ public struct LeanCloudSource: ChatSource {
     var items: [ChannelRecord] = []
     var unreadable: [UnreadableRecord] = []
     for row in page.rows {
-      switch LeanCloudRows.channel(row) {
-      case .success(let record):
+      switch LeanCloudRows.channel(row, rest.envelopes) {
+      case .success(let record, let envelope):
         known.insert(record.channel.id)
-        if options.includes(record.channel.id) { items.append(record) }
+        guard options.includes(record.channel.id) else { continue }
+        items.append(record)
+        if let envelope { unreadable.append(envelope) }
       case .failure(let record): unreadable.append(record)
       }
     }

@@ -71,10 +71,7 @@ extension LeanCloudSource {
     for row in rows {
       let time = row["timestamp"]?.int.map { Timestamp(milliseconds: $0) }
       if let time, let until = options.until, time >= until { continue }
-      switch LeanCloudRows.message(row, in: channel) {
-      case .success(let record): page.items.append(record)
-      case .failure(let record): page.unreadable.append(record)
-      }
+      page.add(LeanCloudRows.message(row, in: channel, rest.envelopes))
       if let time, let id = row["msg-id"]?.string {
         page.next = LeanCloudCursor(kind: kind, timestamp: time.milliseconds, id: id).cursor
       }

@@ -55,7 +55,7 @@ extension LeanCloudSource {
     for start in stride(from: 0, to: asked.count, by: 100) {
       let ids = JSONValue.strings(asked[start..<min(start + 100, asked.count)].map(\.id))
       for row in try await optionalRows(name, after: nil, where: ["objectId": ["$in": ids]]).rows {
-        if case .success(let record) = LeanCloudRows.channel(row) { rows[record.channel.id.rawValue] = record }
+        if case .success(let record, _) = LeanCloudRows.channel(row, rest.envelopes) { rows[record.channel.id.rawValue] = record }
       }
     }
     for trace in unknown where known.insert(ChannelID(trace.id)) {

@@ -1,3 +1,4 @@
+import ChatInterchange
 import ChatTransport
 import UnifiedChat
 
@@ -24,13 +25,15 @@ public enum LeanCloudVendor {
         if let path = try LeanCloudProfile.text("export", profile) {
           return try LeanCloudExport(
             path: path, http: transports.http, options: try LeanCloudSourceOptions(profile),
-            timeout: profile.retry.requestTimeout)
+            timeout: profile.retry.requestTimeout, envelopes: EnvelopeReader(environment))
         }
         return try LeanCloudSource(profile: profile, environment: environment, transports: transports)
       },
       makeDestination: { (profile, environment) throws(ChatError) in
         try LeanCloudDestination(profile: profile, environment: environment, transports: transports)
       },
-      readExport: { (path) throws(ChatError) in try LeanCloudExport(path: path, http: transports.http) })
+      readExport: { (path, environment) throws(ChatError) in
+        try LeanCloudExport(path: path, http: transports.http, envelopes: EnvelopeReader(environment))
+      })
   }
 }

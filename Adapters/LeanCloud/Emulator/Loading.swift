@@ -23,6 +23,9 @@ extension LeanCloudEmulator {
     }
   }
 
+  /// What is loaded, the service's owner has written.
+  private var envelopes: EnvelopeReader { EnvelopeReader(key: EnvelopeKey(adminSecret: options.adminSecret)) }
+
   private func invalid(_ field: String, _ reason: String) -> EmulatorError {
     EmulatorError(.invalidRecord, "/\(field): \(reason)")
   }
@@ -36,8 +39,7 @@ extension LeanCloudEmulator {
     let id = try client(record.user.id, "id")
     // Whoever was never registered has no row of a user; the client id alone is enough to chat.
     if record.isPlaceholder { return }
-    var columns = LeanCloudUser.columns(record.user)
-    if let origin = record.origin { columns = LeanCloudUser.columns(record.user, origin: origin) }
+    let columns = LeanCloudUser.columns(record.user, origin: record.origin, envelopes.key)
     let old = users[Key(id)]
     addUser(
       UserRow(
@@ -56,7 +58,8 @@ extension LeanCloudEmulator {
     var kept = JSONObject()
     if channel.isFrozen { kept["frozen"] = true }
     conversation.columns = LeanCloudConversation.columns(
-      customData: channel.customData, kept: kept, origin: record.origin)
+      customData: channel.customData, kept: kept, origin: record.origin,
+      EnvelopeSigning(envelopes.key, .channel(id)))
     conversation.columns["name"] = channel.name.map { .string($0) }
     conversation.columns["coverURL"] = channel.coverURL.map { .string($0) }
     if !channel.metadata.isEmpty {
@@ -135,6 +138,12 @@ extension LeanCloudEmulator {
     let new = pair(members[0], members[1])
     guard new.id != old.id else { return }
     new.columns = old.columns
+    if var attributes = new.columns["attr"]?.object, let envelope = attributes[LeanCloudBody.marker] {
+      attributes[LeanCloudBody.marker] = Provenance.json(
+        origin: Provenance(envelope)?.origin, kept: envelope["kept"]?.object ?? JSONObject(),
+        EnvelopeSigning(envelopes.key, .channel(new.id)))
+      new.columns["attr"] = .object(attributes)
+    }
     delete(old)
     aliases[Key(loaded.rawValue)] = new.id
   }
@@ -163,7 +172,7 @@ extension LeanCloudEmulator {
       message.threadParent = MessageID(LeanCloudID.messageID(for: parent.rawValue, channel: conversation.id))
     }
     try attach(&message)
-    let stored = storedForm(of: message, id: ownID, origin: record.origin)
+    let stored = storedForm(of: message, id: ownID, in: conversation.id, origin: record.origin)
     guard conversation.insert(stored) else { throw invalid("id", "\"\(id)\" was loaded before") }
     if let time = stored.patchTimestamp { conversation.patches.append((time, Key(ownID))) }
     conversation.lastImported = max(conversation.lastImported ?? stored.place, stored.place)
@@ -185,7 +194,9 @@ extension LeanCloudEmulator {
     message.content.attachment = attachment
   }
 
-  private func storedForm(of message: Message, id: String, origin: Origin?) -> StoredMessage {
+  private func storedForm(
+    of message: Message, id: String, in conversation: String, origin: Origin?
+  ) -> StoredMessage {
     var stored = StoredMessage(
       id: id, from: message.sender?.rawValue ?? "", timestamp: message.createdAt.milliseconds, data: "")
     if case .recalled(_, let time) = message.content {
@@ -194,7 +205,9 @@ extension LeanCloudEmulator {
       stored.patchTimestamp = time?.milliseconds ?? message.editedAt?.milliseconds
       return stored
     }
-    let body = LeanCloudBody.encode(message, origin: origin)
+    let body = LeanCloudBody.encode(
+      message, origin: origin,
+      signedBy: LeanCloudSigner(envelopes.key, channel: conversation, from: stored.from))
     stored.data = body.text
     stored.isBinary = body.isBinary
     stored.mentions = body.mentions
@@ -207,7 +220,7 @@ extension LeanCloudEmulator {
 
   public func records() -> [JSONValue] {
     var records: [JSONValue] = userOrder.compactMap { users[Key($0)] }.map {
-      Record.user(UserRecord(user: LeanCloudUser.user($0.object).user)).json()
+      Record.user(UserRecord(user: LeanCloudUser.user($0.object, .tool(envelopes)).user)).json()
     }
     for id in fileOrder {
       guard let file = files[Key(id)], let bytes = file.bytes else { continue }
@@ -222,7 +235,7 @@ extension LeanCloudEmulator {
   }
 
   private func append(_ conversation: Conversation, to records: inout [JSONValue]) {
-    guard let described = LeanCloudConversation.channel(conversation.object()) else { return }
+    guard let described = LeanCloudConversation.channel(conversation.object(), .tool(envelopes)) else { return }
     var channel = described.channel
     channel.memberCount = nil
     if conversation.kind == .pair { channel.kind = .direct }
@@ -230,7 +243,9 @@ extension LeanCloudEmulator {
     records.append(Record.channel(ChannelRecord(channel: channel, origin: described.origin)).json())
     for member in conversation.members.list { records.append(memberRecord(member, conversation)) }
     for stored in conversation.messages {
-      guard let decoded = try? LeanCloudBody.decode(stored.wireForm(in: conversation.id), .importer) else { continue }
+      guard let decoded = try? LeanCloudBody.decode(stored.wireForm(in: conversation.id), .tool(envelopes)) else {
+        continue
+      }
       records.append(Record.message(MessageRecord(message: decoded.message, origin: decoded.origin)).json())
     }
   }

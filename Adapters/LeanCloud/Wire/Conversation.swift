@@ -19,8 +19,18 @@ public enum LeanCloudConversation {
     "patch_timestamp", "mention_all", "mention_pids", "coverURL", "metadata", "ACL", "__type", "className",
   ]
 
-  /// nil without an object id.
-  public static func channel(_ object: JSONObject, me: UserID? = nil) -> (channel: Channel, origin: Origin?)? {
+  /// A conversation as it was read.
+  public struct Read: Sendable, Hashable {
+    public var channel: Channel
+    /// Where it came from if it was imported by us.
+    public var origin: Origin?
+    /// Why an envelope in its `attr` is not believed.
+    public var finding: EnvelopeFinding?
+  }
+
+  /// nil without an object id. A client believes what stands in `attr`: whoever may write there may rename the
+  /// conversation, too.
+  public static func channel(_ object: JSONObject, me: UserID? = nil, _ view: EnvelopeView = .client) -> Read? {
     guard let id = object["objectId"]?.string, !id.isEmpty else { return nil }
     let members = object["m"]?.array?.compactMap(\.string) ?? []
     let kind = kind(of: object, id: id, memberCount: members.count)
@@ -38,8 +48,15 @@ public enum LeanCloudConversation {
       let muted = object["mu"]?.array ?? []
       channel.notificationLevel = muted.contains { $0.string.map { UserID($0) } == me } ? NotificationLevel.none : .all
     }
-    let origin = readAttributes(of: object, into: &channel)
-    return (channel, origin)
+    let (origin, finding) = readAttributes(of: object, view, into: &channel)
+    return Read(channel: channel, origin: origin, finding: finding)
+  }
+
+  /// Where the envelope of an import is signed for: first for any conversation, since the service gives the id, then
+  /// for its own.
+  public static func finding(of object: JSONObject, _ reader: EnvelopeReader, isNew: Bool = false) -> EnvelopeFinding? {
+    guard let envelope = object["attr"]?[LeanCloudBody.marker]?.object else { return .unsigned }
+    return reader.finding(of: envelope, at: .channel(isNew ? "" : object["objectId"]?.string ?? ""))
   }
 
   private static func kind(of object: JSONObject, id: String, memberCount: Int) -> ChannelKind {
@@ -50,11 +67,16 @@ public enum LeanCloudConversation {
     return .group
   }
 
-  private static func readAttributes(of object: JSONObject, into channel: inout Channel) -> Origin? {
+  private static func readAttributes(
+    of object: JSONObject, _ view: EnvelopeView, into channel: inout Channel
+  ) -> (origin: Origin?, finding: EnvelopeFinding?) {
     var attributes = object["attr"]?.object
     var origin: Origin?
+    var finding: EnvelopeFinding?
     var kept: JSONObject?
-    if let envelope = attributes?[LeanCloudBody.marker], envelope["v"]?.int == 1 {
+    let envelope = attributes?[LeanCloudBody.marker]
+    if envelope?["v"]?.int == 1, case .tool(let reader) = view { finding = Self.finding(of: object, reader) }
+    if let envelope, envelope["v"]?.int == 1, finding == nil {
       origin = Provenance(envelope)?.origin
       kept = envelope["kept"]?.object
       attributes?[LeanCloudBody.marker] = nil
@@ -67,7 +89,7 @@ public enum LeanCloudConversation {
     }
     channel.customData = attributes.map { JSONText(unchecked: JSONValue.object($0).text()) }
     if let kept { apply(kept, to: &channel) }
-    return origin
+    return (origin, finding)
   }
 
   /// What an import could not give the conversation itself.
@@ -90,7 +112,7 @@ public enum LeanCloudConversation {
 
   /// The columns that carry custom data: `attr` (nil when there is none) and an app's own columns.
   public static func columns(
-    customData: JSONText?, kept: JSONObject = JSONObject(), origin: Origin? = nil
+    customData: JSONText?, kept: JSONObject = JSONObject(), origin: Origin? = nil, _ signing: EnvelopeSigning? = nil
   ) -> JSONObject {
     var columns = JSONObject()
     var kept = kept
@@ -103,7 +125,7 @@ public enum LeanCloudConversation {
     }
     if !kept.isEmpty || origin != nil {
       attributes = attributes ?? JSONObject()
-      attributes?[LeanCloudBody.marker] = LeanCloudBody.envelope(origin: origin, kept: kept)
+      attributes?[LeanCloudBody.marker] = Provenance.json(origin: origin, kept: kept, signing)
     }
     columns["attr"] = attributes.map { .object($0) }
     return columns

@@ -1,3 +1,4 @@
+import ChatCrypto
 import ChatInterchange
 import ChatJSON
 import UnifiedChat
@@ -5,7 +6,9 @@ import UnifiedChat
 /// The body of a message: the string that travels as `msg` or `data`, a typed message of the vendor where there is one.
 ///
 /// What the vendor has no place for goes into `_lcattrs` beside the app's own attributes, as one member:
-/// `"unifiedchat": {"v": 1, "kept": {…}}`, with `vendor`, `id` and `channel` too where the message was imported.
+/// `"unifiedchat": {"v": 1, "kept": {…}}`, with `vendor`, `id`, `channel` and a signature too where the message was
+/// imported. The service sets the time itself, so it is signed with the whole body: who copies it can only repeat an own
+/// message.
 ///
 /// - Source: wire reference §6.
 public enum LeanCloudBody {
@@ -40,9 +43,10 @@ public enum LeanCloudBody {
 
 extension LeanCloudBody {
   /// The body of `message`. `keeping` names fields that the receiving place cannot carry natively beside the ones that
-  /// never can; `origin` is written into the envelope.
+  /// never can; `origin` is written into the envelope, which is signed by the writer of an import.
   public static func encode(
-    _ message: Message, origin: Origin? = nil, keeping: Set<MessageField> = [], maximumMentions: Int = .max
+    _ message: Message, origin: Origin? = nil, keeping: Set<MessageField> = [], maximumMentions: Int = .max,
+    signedBy signer: LeanCloudSigner? = nil
   ) -> Encoded {
     var kept = keptFields(of: message, keeping: keeping)
     let native = nativeMentions(of: message, maximum: maximumMentions, kept: &kept)
@@ -63,7 +67,7 @@ extension LeanCloudBody {
       }
       kept["content"] = message.content.json()
     }
-    writeAttributes(of: message, kept: kept, origin: origin, to: &object)
+    writeAttributes(of: message, kept: kept, origin: origin, signer, to: &object)
     return Encoded(
       text: JSONValue.object(object).text(), isBinary: false, mentions: native,
       mentionsAll: message.mentions.everyone)
@@ -163,7 +167,7 @@ extension LeanCloudBody {
   }
 
   private static func writeAttributes(
-    of message: Message, kept: JSONObject, origin: Origin?, to object: inout JSONObject
+    of message: Message, kept: JSONObject, origin: Origin?, _ signer: LeanCloudSigner?, to object: inout JSONObject
   ) {
     var attributes = message.customData.flatMap { spreadable($0) }
     if let extra = attributes?[extraMembers]?.object {
@@ -173,15 +177,25 @@ extension LeanCloudBody {
     }
     if !kept.isEmpty || origin != nil {
       attributes = attributes ?? JSONObject()
-      attributes?[marker] = envelope(origin: origin, kept: kept)
+      attributes?[marker] = Provenance.json(origin: origin, kept: kept)
     }
+    object["_lcattrs"] = attributes.map { .object($0) }
+    guard !kept.isEmpty || origin != nil, let signer else { return }
+    let place = place(of: object, channel: signer.channel, from: signer.from)
+    attributes?[marker] = Provenance.json(origin: origin, kept: kept, EnvelopeSigning(signer.key, place))
     object["_lcattrs"] = attributes.map { .object($0) }
   }
 
-  /// `{"v": 1, …}`: the form of `Provenance` where there is an origin, the same without its names where there is none.
-  public static func envelope(origin: Origin?, kept: JSONObject) -> JSONValue {
-    if let origin { return Provenance(origin: origin, kept: kept).json() }
-    return ["v": 1, "kept": .object(kept)]
+  /// What an envelope in `body` is signed for.
+  private static func place(of body: JSONObject, channel: String, from: String) -> EnvelopePlace {
+    var bare = body
+    if var attributes = body["_lcattrs"]?.object, var envelope = attributes[marker]?.object {
+      envelope[Provenance.signatureMember] = nil
+      attributes[marker] = .object(envelope)
+      bare["_lcattrs"] = .object(attributes)
+    }
+    let digest = Hex.encode(Digest.sha256(JSONValue.object(bare).canonicalBytes()))
+    return .message(channel: channel, sender: from, body: digest)
   }
 
   /// The members of custom data that an object of the vendor can hold without losing a byte when it is written again.
@@ -224,14 +238,21 @@ public struct LeanCloudStoredMessage: Sendable, Hashable {
 }
 
 extension LeanCloudBody {
-  /// The unified message, and where it came from if it was imported by us.
-  ///
-  /// What our envelope in it keeps is put back, as far as `trust` goes.
+  /// A message as it was read.
+  public struct Decoded: Sendable, Hashable {
+    public var message: Message
+    /// Where it came from if it was imported by us.
+    public var origin: Origin?
+    /// Why an envelope in it is not believed.
+    public var finding: EnvelopeFinding?
+  }
+
+  /// The unified message. What an envelope in it keeps is put back, as far as `view` believes it.
   ///
   /// - Throws: when that envelope is damaged.
   public static func decode(
-    _ stored: LeanCloudStoredMessage, _ trust: EnvelopeTrust = .sender
-  ) throws(RecordError) -> (message: Message, origin: Origin?) {
+    _ stored: LeanCloudStoredMessage, _ view: EnvelopeView = .client
+  ) throws(RecordError) -> Decoded {
     let id = MessageID(stored.id)
     let time = Timestamp(milliseconds: stored.timestamp)
     var message = Message(
@@ -242,35 +263,48 @@ extension LeanCloudBody {
       message.content = .unknown(
         kind: "binary", raw: JSONText(unchecked: JSONValue.string(stored.data).text()))
     } else if let object = (try? JSONValue(parsing: stored.data))?.object {
-      // One after the other: a tuple would take the message as it was before.
-      let origin = try read(object, of: stored, trust, into: &message)
-      return (message, origin)
+      let read = try read(object, of: stored, view, into: &message)
+      return Decoded(message: message, origin: read.origin, finding: read.finding)
     } else if (try? JSONValue(parsing: stored.data))?.array != nil {
       message.content = .custom(JSONText(unchecked: stored.data))
     }
     if let time = stored.patchTimestamp { message.editedAt = Timestamp(milliseconds: time) }
-    return (message, nil)
+    return Decoded(message: message)
   }
 
   private static func read(
-    _ object: JSONObject, of stored: LeanCloudStoredMessage, _ trust: EnvelopeTrust, into message: inout Message
-  ) throws(RecordError) -> Origin? {
+    _ object: JSONObject, of stored: LeanCloudStoredMessage, _ view: EnvelopeView, into message: inout Message
+  ) throws(RecordError) -> (origin: Origin?, finding: EnvelopeFinding?) {
     let patched = stored.patchTimestamp.map { Timestamp(milliseconds: $0) }
     guard let type = object["_lctype"]?.int else {
       message.content = .custom(JSONText(unchecked: stored.data))
       message.editedAt = patched
-      return nil
+      return (nil, nil)
     }
     message.content = content(of: type, object, text: stored.data, patched: patched)
     if type > 0 { message.customType = String(type) }
     if type != Kind.recalled { message.editedAt = patched }
-    let envelope = readAttributes(of: type, object, into: &message)
-    guard let envelope else { return nil }
-    let kept = envelope["kept"]?.object ?? JSONObject()
-    let origin = Provenance(envelope)?.origin
-    try Provenance(origin: origin ?? Origin(vendor: LeanCloudErrors.vendor, id: stored.id), kept: kept)
-      .apply(to: &message, trust)
-    return origin
+    guard let envelope = envelope(in: object) else {
+      readAttributes(of: type, object, object["_lcattrs"], into: &message)
+      return (nil, nil)
+    }
+    let provenance = Provenance(.object(envelope))
+    let (trust, finding) = view.trust(
+      envelope, at: place(of: object, channel: stored.channel, from: stored.from), isDraft: provenance == nil)
+    var attributes = object["_lcattrs"]?.object
+    if trust != nil { attributes?[marker] = nil }
+    readAttributes(of: type, object, attributes.flatMap { $0.isEmpty ? nil : .object($0) }, into: &message)
+    guard let trust else { return (nil, finding) }
+    try Provenance(
+      origin: provenance?.origin ?? Origin(vendor: LeanCloudErrors.vendor, id: stored.id),
+      kept: envelope["kept"]?.object ?? JSONObject()
+    ).apply(to: &message, trust)
+    return (provenance?.origin, finding)
+  }
+
+  private static func envelope(in object: JSONObject) -> JSONObject? {
+    guard let envelope = object["_lcattrs"]?[marker]?.object, envelope["v"]?.int == 1 else { return nil }
+    return envelope
   }
 
   private static func content(
@@ -302,18 +336,12 @@ extension LeanCloudBody {
 
   private static let knownMembers: Set<String> = ["_lctype", "_lctext", "_lcattrs", "_lcfile", "_lcloc"]
 
-  /// Splits `_lcattrs` into the app's custom data and our envelope; members that belong to no known place join the
-  /// custom data, so that they cross to other vendors too. An app's own typed message holds all of it already.
+  /// Makes custom data of what `_lcattrs` holds beside our envelope; members that belong to no known place join it, so
+  /// that they cross to other vendors too. An app's own typed message holds all of it already.
   private static func readAttributes(
-    of type: Int64, _ object: JSONObject, into message: inout Message
-  ) -> JSONValue? {
-    var attributes = object["_lcattrs"]?.object
-    var envelope: JSONValue?
-    if attributes?[marker]?["v"]?.int == 1 {
-      envelope = attributes?[marker]
-      attributes?[marker] = nil
-      if attributes?.isEmpty == true { attributes = nil }
-    }
+    of type: Int64, _ object: JSONObject, _ own: JSONValue?, into message: inout Message
+  ) {
+    var attributes = own?.object
     let isWhole: Bool
     if case .unknown = message.content { isWhole = true } else { isWhole = type > 0 }
     let extra = object.members.filter { !knownMembers.contains($0.key) }
@@ -321,13 +349,27 @@ extension LeanCloudBody {
       attributes = attributes ?? JSONObject()
       attributes?[extraMembers] = .object(JSONObject(extra))
     }
-    if case .unknown = message.content { return envelope }
+    if case .unknown = message.content { return }
     if let attributes {
       message.customData = JSONText(unchecked: JSONValue.object(attributes).text())
     } else if let odd = object["_lcattrs"], odd.object == nil, !odd.isNull {
       // One page of the vendor's own documents calls it a JSON string.
       message.customData = JSONText(unchecked: odd.text())
     }
-    return envelope
+  }
+}
+
+/// Who signs what an import keeps in a message's body, and where the message goes.
+public struct LeanCloudSigner: Sendable, Hashable {
+  public var key: EnvelopeKey
+  public var channel: String
+  public var from: String
+
+  /// nil without a key.
+  public init?(_ key: EnvelopeKey?, channel: String, from: String) {
+    guard let key else { return nil }
+    self.key = key
+    self.channel = channel
+    self.from = from
   }
 }

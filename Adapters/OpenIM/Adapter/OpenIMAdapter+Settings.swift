@@ -31,7 +31,7 @@ extension OpenIMAdapter {
   public func setHidden(_ isHidden: Bool, _ id: ChannelID) async throws(ChatError) {
     let (record, newest) = try await ownRecord(of: id, .hideChannel)
     var extra = OpenIMExtra(record?["ex"]?.string ?? "")
-    extra.kept[Self.hiddenMark] = isHidden ? .int(newest) : nil
+    extra.notes[Self.hiddenMark] = isHidden ? .int(newest) : nil
     try await setConversation(id, ["ex": .string(extra.text)], for: .hideChannel)
   }
 
@@ -56,7 +56,7 @@ extension OpenIMAdapter {
     case OpenIMAtType.me, OpenIMAtType.everyone, OpenIMAtType.everyoneAndMe: channel.unreadMentions = .atLeast(1)
     default: channel.unreadMentions = .exact(0)
     }
-    if let mark = OpenIMExtra(record["ex"]?.string ?? "").kept[hiddenMark]?.int { channel.isHidden = newest <= mark }
+    if let mark = OpenIMExtra(record["ex"]?.string ?? "").notes[hiddenMark]?.int { channel.isHidden = newest <= mark }
   }
 
   // MARK: Mentions

@@ -1,3 +1,4 @@
+import ChatInterchange
 import ChatJSON
 import ChatTransport
 import OpenIMWire
@@ -7,6 +8,8 @@ import UnifiedChat
 actor OpenIMAdmin {
   nonisolated let userID: String
   nonisolated let rest: OpenIMRESTClient
+  /// For what imports keep beside items.
+  nonisolated let envelopes: EnvelopeReader
   private let secret: String
   private var token: String?
 
@@ -17,6 +20,7 @@ actor OpenIMAdmin {
         detail: "the server's secret is needed: name it under credentials.admin")
     }
     self.secret = secret
+    envelopes = EnvelopeReader(environment)
     userID = try profile.textOption("adminUserID") ?? OpenIMProfile.defaultAdmin
     rest = OpenIMRESTClient(
       http: http, base: try profile.apiBase(), timeout: profile.retry.requestTimeout, environment: environment)

@@ -9,7 +9,7 @@ extension OpenIMDestination {
   ) async throws(ChatError) -> SourcePage<ExistingMessage> {
     let page = try await source.pull(channel, after: cursor)
     let items = page.messages.compactMap { data -> ExistingMessage? in
-      guard !data.isPlaceholder, let origin = data.origin else { return nil }
+      guard let origin = data.read(in: channel.rawValue, view)?.origin else { return nil }
       return ExistingMessage(origin: origin, id: MessageID(data.serverMsgID))
     }
     return SourcePage(items: items, next: page.next)
@@ -57,7 +57,7 @@ extension OpenIMDestination {
     var cursor: Cursor?
     repeat {
       let page = try await source.pull(channel, after: cursor)
-      for data in page.messages {
+      for data in page.messages where data.read(in: channel.rawValue, view)?.origin != nil {
         guard let text = OpenIMExtra(data.ex).kept["position"]?.string, let position = MessagePosition(text) else {
           continue
         }

@@ -15,6 +15,8 @@ public actor OpenIMDestination: ChatDestination {
   public nonisolated var capabilities: CapabilitySet { OpenIMCapabilities.native }
   public nonisolated let limits = DestinationLimits(batch: 100, messagesPerRequest: 1, parallelChannels: 16)
 
+  public nonisolated var signingKey: String? { key?.fingerprint }
+
   let admin: OpenIMAdmin
   let source: OpenIMSource
   /// Groups made or completed by this run, by the members that they are to have in the end.
@@ -34,6 +36,9 @@ public actor OpenIMDestination: ChatDestination {
     admin = try OpenIMAdmin(profile: profile, environment: environment, http: transports.http)
     source = OpenIMSource(admin: admin, clock: environment.clock)
   }
+
+  nonisolated var key: EnvelopeKey? { admin.envelopes.key }
+  nonisolated var view: EnvelopeView { .tool(admin.envelopes) }
 
   @discardableResult
   func call(_ path: String, _ body: JSONValue) async throws(ChatError) -> JSONValue {
@@ -86,7 +91,7 @@ public actor OpenIMDestination: ChatDestination {
   }
 
   private func putSome(_ users: [UserRecord]) async throws(ChatError) -> [PutOutcome<UserID>] {
-    let wanted = users.map { Self.wire($0) }
+    let wanted = users.map { wire($0) }
     let ids = wanted.map { $0["userID"] ?? "" }
     let data = try await call("/user/get_users_info", ["userIDs": .array(ids)])
     var known: [UserID: JSONValue] = [:]
@@ -117,15 +122,17 @@ public actor OpenIMDestination: ChatDestination {
     return outcomes
   }
 
-  private static func wire(_ record: UserRecord) -> JSONObject {
+  private func wire(_ record: UserRecord) -> JSONObject {
     var kept = JSONObject()
     if record.user.name == "" { kept["name"] = "" }
     if record.user.avatarURL == "" { kept["avatarURL"] = "" }
     if record.isPlaceholder { kept["placeholder"] = true }
     let origin = record.origin ?? Origin(vendor: "unknown", id: record.user.id.rawValue)
+    let id = OpenIMKeeping.userID(record.user.id)
     let extra = OpenIMExtra(origin: origin, kept: kept, customData: record.user.customData)
+      .signed(by: key, at: .user(id))
     return [
-      "userID": .string(OpenIMKeeping.userID(record.user.id)), "nickname": .string(record.user.name ?? ""),
+      "userID": .string(id), "nickname": .string(record.user.name ?? ""),
       "faceURL": .string(record.user.avatarURL ?? ""), "ex": .string(extra.text),
     ]
   }
@@ -168,11 +175,12 @@ public actor OpenIMDestination: ChatDestination {
     kept["members"] = .object(
       JSONObject(zip(users, people).map { (key: $0, value: .object(OpenIMKeeping.keptInDirect($1))) }))
     let extra = OpenIMExtra(origin: origin(of: record), kept: kept, customData: record.channel.customData)
+      .signed(by: key, at: .channel(id))
     let old = try await call(
       "/conversation/get_conversations", ["ownerUserID": .string(users[0]), "conversationIDs": [.string(id)]])
     // A user may have hidden the chat meanwhile, which is no change of it.
     var there = OpenIMExtra(old["conversations"]?[0]?["ex"]?.string ?? "")
-    there.kept[OpenIMAdapter.hiddenMark] = nil
+    there.notes = JSONObject()
     if there == extra { return .existed(ChannelID(id)) }
     for (user, peer) in [(users[0], users[1]), (users[1], users[0])] {
       try await call(
@@ -197,7 +205,9 @@ public actor OpenIMDestination: ChatDestination {
     written[id] = .group(group)
     let known = try await call("/group/get_groups_info", ["groupIDs": [.string(group)]])
     if let old = known["groupInfos"]?[0] {
-      guard OpenIMExtra(old["ex"]?.string ?? "").origin == origin else {
+      let (extra, finding) = OpenIMExtra.read(old["ex"]?.string ?? "", view, at: .channel(id.rawValue))
+      guard extra.origin == origin else {
+        if let finding { throw Self.notBelieved(finding) }
         throw ChatError(
           .conflict, operation: .writeDestination, detail: "a group of this id exists and is no import of this channel")
       }
@@ -210,6 +220,11 @@ public actor OpenIMDestination: ChatDestination {
     }
     try await create(group, record, origin, people)
     return .written(id)
+  }
+
+  private static func notBelieved(_ finding: EnvelopeFinding) -> ChatError {
+    ChatError(
+      .conflict, operation: .writeDestination, detail: "a group of this id exists, with \(finding.explanation)")
   }
 
   private func memberIDs(of group: String) async throws(ChatError) -> [String] {
@@ -228,7 +243,8 @@ public actor OpenIMDestination: ChatDestination {
     let others = present.filter { $0.role != .admin && $0.role != .owner }
     let extra = OpenIMExtra(
       origin: origin, kept: OpenIMKeeping.kept(of: record.channel, asGroup: true),
-      customData: record.channel.customData)
+      customData: record.channel.customData
+    ).signed(by: key, at: .channel(OpenIMConversationID.group(group)))
     let firstAdmins = admins.prefix(Self.listSize).map { JSONValue.string(OpenIMKeeping.userID($0.user.id)) }
     let firstOthers = others.prefix(Self.listSize)
     try await call(
@@ -275,14 +291,13 @@ public actor OpenIMDestination: ChatDestination {
       let id = OpenIMKeeping.userID(member.user.id)
       // The server has one owner; a second one is an admin there.
       let kept = OpenIMKeeping.kept(of: member, keepsRole: member.role == .owner && id != owner)
-      var entry: JSONObject = [
-        "groupID": .string(group), "userID": .string(id), "ex": .string(OpenIMExtra(kept: kept).text),
-      ]
+      let extra = OpenIMExtra(kept: kept).signed(by: key, at: .member(id, channel: group))
+      var entry: JSONObject = ["groupID": .string(group), "userID": .string(id), "ex": .string(extra.text)]
       if member.role == .admin { entry["roleLevel"] = .int(OpenIMRole.admin) }
       return .object(entry)
     }
     if importerOwns {
-      let extra = OpenIMExtra(kept: ["importer": true])
+      let extra = OpenIMExtra(kept: ["importer": true]).signed(by: key, at: .member(admin.userID, channel: group))
       entries.append(["groupID": .string(group), "userID": .string(admin.userID), "ex": .string(extra.text)])
     }
     for start in stride(from: 0, to: entries.count, by: Self.listSize) {
@@ -349,6 +364,9 @@ public actor OpenIMDestination: ChatDestination {
     var outgoing = Self.outgoing(message, sender: sender, origin: origin)
     // Lets read marks be placed by the order of the origin.
     if let position = message.position { outgoing.extra.kept["position"] = .string(position.description) }
+    let place = OpenIMMessageData.place(
+      in: channel.rawValue, sender: sender, time: message.createdAt.milliseconds, outgoing.extra)
+    outgoing.extra = outgoing.extra.signed(by: key, at: place)
     let body = Self.body(message, sender: sender, outgoing, kind)
     let data: JSONValue
     do { data = try await call("/msg/send_msg", body) } catch {

@@ -23,7 +23,7 @@ enum OpenIMMapping {
   }
 
   static func user(_ json: JSONValue) -> User? {
-    OpenIMSource.userRecord(json)?.user
+    OpenIMSource.userRecord(json, .client)?.record.user
       ?? json["userID"]?.string.map { User(id: UserID($0), name: json["nickname"]?.nonEmptyString) }
   }
 
@@ -39,7 +39,7 @@ enum OpenIMMapping {
 
   /// A group as a channel, without one user's view.
   static func channel(group json: JSONValue) -> Channel? {
-    guard var channel = OpenIMSource.channelRecord(group: json)?.channel else { return nil }
+    guard var channel = OpenIMSource.channelRecord(group: json, .client)?.record.channel else { return nil }
     channel.memberCount = json["memberCount"]?.int.flatMap { Int(exactly: $0) }
     return channel
   }

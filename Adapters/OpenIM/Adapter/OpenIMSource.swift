@@ -58,8 +58,12 @@ public actor OpenIMSource: ChatSource {
   public func users(after cursor: Cursor?) async throws(ChatError) -> SourcePage<UserRecord> {
     let number = try pageNumber(cursor, prefix: "")
     let (users, isLast) = try await userPage(number, size: Self.userPage)
-    let records = users.compactMap { Self.userRecord($0) }
-    return SourcePage(items: records, next: isLast ? nil : Cursor(String(number + 1)))
+    var page = SourcePage<UserRecord>(items: [], next: isLast ? nil : Cursor(String(number + 1)))
+    for json in users {
+      guard let (record, finding) = Self.userRecord(json, view) else { continue }
+      page.add(record, "user", id: record.user.id.rawValue, finding)
+    }
+    return page
   }
 
   /// - Throws: `.invalidArgument` for a cursor that is not ours.
@@ -77,17 +81,22 @@ public actor OpenIMSource: ChatSource {
     return (users, users.isEmpty || Int64(number) * Int64(size) >= total)
   }
 
-  static func userRecord(_ json: JSONValue) -> UserRecord? {
+  private nonisolated var view: EnvelopeView { .tool(admin.envelopes) }
+
+  static func userRecord(
+    _ json: JSONValue, _ view: EnvelopeView
+  ) -> (record: UserRecord, finding: EnvelopeFinding?)? {
     guard let id = json["userID"]?.string, (json["appMangerLevel"]?.int ?? 0) < 2 else { return nil }
-    let extra = OpenIMExtra(json["ex"]?.string ?? "")
+    let (extra, finding) = OpenIMExtra.read(json["ex"]?.string ?? "", view, at: .user(id))
     var user = User(
       id: UserID(id), name: json["nickname"]?.nonEmptyString, avatarURL: json["faceURL"]?.nonEmptyString,
       customData: extra.customData)
     if let name = extra.kept["name"]?.string { user.name = name }
     if let avatar = extra.kept["avatarURL"]?.string { user.avatarURL = avatar }
-    return UserRecord(
+    let record = UserRecord(
       user: user, isPlaceholder: extra.kept["placeholder"]?.bool ?? false, origin: extra.origin,
       raw: extra.origin == nil ? JSONText(unchecked: json.text()) : nil)
+    return (record, finding)
   }
 
   // MARK: Channels
@@ -101,14 +110,20 @@ public actor OpenIMSource: ChatSource {
     let data = try await call("/group/get_groups", ["pagination": OpenIMAdmin.page(number, size: Self.groupPage)])
     let groups = (data["groups"]?.array ?? []).compactMap { $0["groupInfo"] }
     let isLast = groups.isEmpty || Int64(number) * Int64(Self.groupPage) >= data["total"]?.int ?? 0
-    return SourcePage(
-      items: groups.compactMap { Self.channelRecord(group: $0) },
-      next: Cursor(isLast ? "u1" : "g\(number + 1)"))
+    var page = SourcePage<ChannelRecord>(items: [], next: Cursor(isLast ? "u1" : "g\(number + 1)"))
+    for group in groups {
+      guard let (record, finding) = Self.channelRecord(group: group, view) else { continue }
+      page.add(record, "channel", id: record.channel.id.rawValue, finding)
+    }
+    return page
   }
 
-  static func channelRecord(group json: JSONValue) -> ChannelRecord? {
+  static func channelRecord(
+    group json: JSONValue, _ view: EnvelopeView
+  ) -> (record: ChannelRecord, finding: EnvelopeFinding?)? {
     guard let id = json["groupID"]?.string else { return nil }
-    let extra = OpenIMExtra(json["ex"]?.string ?? "")
+    let (extra, finding) = OpenIMExtra.read(
+      json["ex"]?.string ?? "", view, at: .channel(OpenIMConversationID.group(id)))
     var channel = Channel(
       id: ChannelID(OpenIMConversationID.group(id)), kind: .group, name: json["groupName"]?.nonEmptyString,
       coverURL: json["faceURL"]?.nonEmptyString)
@@ -116,9 +131,10 @@ public actor OpenIMSource: ChatSource {
     channel.createdAt = json["createTime"]?.int.map { Timestamp(milliseconds: $0) }
     channel.createdBy = json["creatorUserID"]?.nonEmptyString.map { UserID($0) }
     OpenIMKeeping.restore(extra, to: &channel)
-    return ChannelRecord(
+    let record = ChannelRecord(
       channel: channel, origin: extra.origin,
       raw: extra.origin == nil ? JSONText(unchecked: json.text()) : nil)
+    return (record, finding)
   }
 
   private func singleChats(page number: Int) async throws(ChatError) -> SourcePage<ChannelRecord> {
@@ -128,29 +144,34 @@ public actor OpenIMSource: ChatSource {
     let lists = try await concurrently(ids, width: Self.width) { (id) async throws(ChatError) in
       try await admin.call("/conversation/get_all_conversations", ["ownerUserID": .string(id)], for: .readSource)
     }
-    var records: [ChannelRecord] = []
+    var page = SourcePage<ChannelRecord>(items: [], next: isLast ? nil : Cursor("u\(number + 1)"))
     for (id, list) in zip(ids, lists) {
       for json in list["conversations"]?.array ?? [] {
-        if let record = Self.channelRecord(single: json, owner: id) ?? Self.channelRecord(service: json) {
-          records.append(record)
+        if let (record, finding) = Self.channelRecord(single: json, owner: id, view) {
+          page.add(record, "channel", id: record.channel.id.rawValue, finding)
+        } else if let record = Self.channelRecord(service: json) {
+          page.items.append(record)
         }
       }
     }
-    return SourcePage(items: records, next: isLast ? nil : Cursor("u\(number + 1)"))
+    return page
   }
 
   /// Both users list a chat; it is taken from the one whose id comes first.
-  static func channelRecord(single json: JSONValue, owner: String) -> ChannelRecord? {
+  static func channelRecord(
+    single json: JSONValue, owner: String, _ view: EnvelopeView
+  ) -> (record: ChannelRecord, finding: EnvelopeFinding?)? {
     guard json["conversationType"]?.int == OpenIMSessionType.single, let id = json["conversationID"]?.string,
       let peer = json["userID"]?.string, !peer.utf8.lexicographicallyPrecedes(owner.utf8)
     else { return nil }
-    let extra = OpenIMExtra(json["ex"]?.string ?? "")
+    let (extra, finding) = OpenIMExtra.read(json["ex"]?.string ?? "", view, at: .channel(id))
     var channel = Channel(id: ChannelID(id), kind: .direct)
     // The app's own text there is one user's, not the channel's.
     if extra.origin != nil { OpenIMKeeping.restore(extra, to: &channel) }
-    return ChannelRecord(
+    let record = ChannelRecord(
       channel: channel, origin: extra.origin,
       raw: extra.origin == nil ? JSONText(unchecked: json.text()) : nil)
+    return (record, finding)
   }
 
   /// What a notification account said to one user.
@@ -178,17 +199,23 @@ public actor OpenIMSource: ChatSource {
     let now = clock.now
     let importer = admin.userID
     // An imported group without an owner is owned by the importing admin, who is no member of it for us.
-    let found = list.compactMap { Self.member($0, now: now) }.filter { member, isImport in
-      !(isImport && member.user.id == UserID(importer))
+    let found = list.compactMap { Self.member($0, of: group, now: now, view) }.filter {
+      !($0.isImporter && $0.member.user.id == UserID(importer))
     }
-    let members = try await withReadMarks(found.map(\.0), in: channel)
+    let members = try await withReadMarks(found.map(\.member), in: channel)
     let isLast = list.isEmpty || Int64(number) * Int64(Self.memberPage) >= data["total"]?.int ?? 0
-    return SourcePage(
-      items: members.map { MemberRecord(channel: channel, member: $0) },
-      next: isLast ? nil : Cursor(String(number + 1)))
+    var page = SourcePage<MemberRecord>(items: [], next: isLast ? nil : Cursor(String(number + 1)))
+    for (member, found) in zip(members, found) {
+      page.add(
+        MemberRecord(channel: channel, member: member), "member", id: member.user.id.rawValue, in: channel,
+        found.finding)
+    }
+    return page
   }
 
-  private static func member(_ json: JSONValue, now: Timestamp) -> (Member, isImport: Bool)? {
+  private static func member(
+    _ json: JSONValue, of group: String, now: Timestamp, _ view: EnvelopeView
+  ) -> (member: Member, isImporter: Bool, finding: EnvelopeFinding?)? {
     guard let id = json["userID"]?.string else { return nil }
     var member = Member(user: User(id: UserID(id), name: json["nickname"]?.nonEmptyString))
     member.role = OpenIMMapping.role(json["roleLevel"]?.int)
@@ -197,9 +224,9 @@ public actor OpenIMSource: ChatSource {
       member.isMuted = true
       member.mutedUntil = Timestamp(milliseconds: end)
     }
-    let extra = OpenIMExtra(json["ex"]?.string ?? "")
+    let (extra, finding) = OpenIMExtra.read(json["ex"]?.string ?? "", view, at: .member(id, channel: group))
     OpenIMKeeping.restore(extra.kept, to: &member)
-    return (member, extra.kept["importer"]?.bool == true)
+    return (member, extra.kept["importer"]?.bool == true, finding)
   }
 
   private func withReadMarks(_ members: [Member], in channel: ChannelID) async throws(ChatError) -> [Member] {
@@ -221,7 +248,9 @@ public actor OpenIMSource: ChatSource {
     let record = try await call(
       "/conversation/get_conversation",
       ["ownerUserID": .string(pair[0]), "conversationID": .string(channel.rawValue)])
-    let kept = OpenIMExtra(record["conversation"]?["ex"]?.string ?? "").kept["members"]?.object ?? [:]
+    let (extra, _) = OpenIMExtra.read(
+      record["conversation"]?["ex"]?.string ?? "", view, at: .channel(channel.rawValue))
+    let kept = extra.kept["members"]?.object ?? [:]
     // The account of a service conversation is no user.
     let people = OpenIMConversationID.isService(channel.rawValue) ? [pair[0]] : pair
     let members = people.map { id in
@@ -270,12 +299,11 @@ public actor OpenIMSource: ChatSource {
           UnreadableRecord(
             kind: "message", id: data.serverMsgID, channel: channel,
             reason: "deleted by the member through whom the channel is read"))
-      } else if let message = data.message(in: channel.rawValue, .importer) {
-        let origin = data.origin
-        result.items.append(
-          MessageRecord(
-            message: message, origin: origin,
-            raw: origin == nil ? JSONText(unchecked: data.restJSON.text()) : nil))
+      } else if let read = data.read(in: channel.rawValue, view) {
+        let record = MessageRecord(
+          message: read.message, origin: read.origin,
+          raw: read.origin == nil ? JSONText(unchecked: data.restJSON.text()) : nil)
+        result.add(record, "message", id: data.serverMsgID, in: channel, read.finding)
       }
     }
     return result
@@ -361,5 +389,15 @@ extension JSONValue {
   var nonEmptyString: String? {
     guard let string, !string.isEmpty else { return nil }
     return string
+  }
+}
+
+extension SourcePage {
+  /// An item, and what stands for an envelope in it that is not believed.
+  fileprivate mutating func add(
+    _ item: Item, _ kind: String, id: String, in channel: ChannelID? = nil, _ finding: EnvelopeFinding?
+  ) {
+    items.append(item)
+    if let finding { unreadable.append(UnreadableRecord(envelopeOf: kind, id: id, channel: channel, finding)) }
   }
 }

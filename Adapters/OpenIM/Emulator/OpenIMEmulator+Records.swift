@@ -30,12 +30,16 @@ extension OpenIMEmulator {
     }
   }
 
+  /// What is loaded, the service's owner has written.
+  private var envelopes: EnvelopeReader { EnvelopeReader(key: EnvelopeKey(adminSecret: secret)) }
+
   private func load(_ record: UserRecord, _ context: inout EmulatorContext) {
     let id = record.user.id.rawValue
     let known = user(id) ?? addUser(id, nickname: "", context: &context)
     known.nickname = record.user.name ?? ""
     known.faceURL = record.user.avatarURL ?? ""
-    known.ex = OpenIMExtra(origin: record.origin, customData: record.user.customData).text
+    known.ex = OpenIMExtra(origin: record.origin, customData: record.user.customData)
+      .signed(by: record.origin.flatMap { _ in envelopes.key }, at: .user(id)).text
   }
 
   private func load(_ record: ChannelRecord, _ context: inout EmulatorContext) throws(EmulatorError) {
@@ -50,7 +54,8 @@ extension OpenIMEmulator {
     if groups.updateValue(group, forKey: OpenIMKey(id)) == nil { groupOrder.append(id) }
     group.name = channel.name ?? ""
     group.faceURL = channel.coverURL ?? ""
-    group.ex = OpenIMExtra(origin: record.origin, customData: channel.customData).text
+    group.ex = OpenIMExtra(origin: record.origin, customData: channel.customData)
+      .signed(by: record.origin.flatMap { _ in envelopes.key }, at: .channel(OpenIMConversationID.group(id))).text
     group.createTime = channel.createdAt?.milliseconds ?? context.now
     group.creator = channel.createdBy?.rawValue ?? ""
     group.status = channel.isFrozen ? OpenIMGroup.muted : OpenIMGroup.normal
@@ -143,12 +148,13 @@ extension OpenIMEmulator {
       data.sessionType = OpenIMSessionType.group
       data.groupID = channel.groupID
     }
-    fill(&data, message, record.origin, &context)
+    fill(&data, message, record.origin, in: channel.conversationID, &context)
     try append(data, message.position, to: channel.conversationID)
   }
 
   private func fill(
-    _ data: inout OpenIMMessageData, _ message: Message, _ origin: Origin?, _ context: inout EmulatorContext
+    _ data: inout OpenIMMessageData, _ message: Message, _ origin: Origin?, in conversation: String,
+    _ context: inout EmulatorContext
   ) {
     let outgoing = OpenIMOutgoing(message, sender: data.sendID, form: .socket, origin: origin)
     data.clientMsgID = message.clientMessageID?.rawValue ?? context.hex(32)
@@ -161,7 +167,9 @@ extension OpenIMEmulator {
     data.sendTime = message.createdAt.milliseconds
     data.createTime = message.createdAt.milliseconds
     data.status = OpenIMMessageStatus.sent
-    data.ex = outgoing.extra.text
+    let place = OpenIMMessageData.place(
+      in: conversation, sender: data.sendID, time: data.sendTime, outgoing.extra)
+    data.ex = outgoing.extra.signed(by: envelopes.key, at: place).text
     guard case .recalled(let revoker, let time) = message.content else { return }
     let detail: JSONValue = [
       "revokerID": .string(revoker?.rawValue ?? ""), "revokerRole": 0, "clientMsgID": .string(data.clientMsgID),
@@ -202,7 +210,7 @@ extension OpenIMEmulator {
 
   private func userRecords() -> [JSONValue] {
     userOrder.compactMap { user($0) }.filter { $0.managerLevel < 2 }.map { user in
-      let extra = OpenIMExtra(user.ex)
+      let extra = OpenIMExtra.read(user.ex, .tool(envelopes), at: .user(user.id)).extra
       let record = UserRecord(
         user: User(
           id: UserID(user.id), name: user.nickname.isEmpty ? nil : user.nickname,
@@ -216,7 +224,8 @@ extension OpenIMEmulator {
     var list: [JSONValue] = []
     for group in groupOrder.compactMap({ group($0) }) where group.status != OpenIMGroup.dismissed {
       let id = ChannelID(OpenIMConversationID.group(group.id))
-      let extra = OpenIMExtra(group.ex)
+      let extra = OpenIMExtra.read(
+        group.ex, .tool(envelopes), at: .channel(OpenIMConversationID.group(group.id))).extra
       var channel = Channel(
         id: id, kind: .group, name: group.name.isEmpty ? nil : group.name,
         coverURL: group.faceURL.isEmpty ? nil : group.faceURL, customData: extra.customData)
@@ -281,8 +290,8 @@ extension OpenIMEmulator {
     let ids = logs.keys.map(\.text).filter { !OpenIMConversationID.isNotice($0) }
     return ids.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.flatMap { id in
       log(id).messages.compactMap(\.self).compactMap { data -> JSONValue? in
-        guard let message = data.message(in: id, .importer) else { return nil }
-        return Record.message(MessageRecord(message: message, origin: data.origin)).json()
+        guard let read = data.read(in: id, .tool(envelopes)) else { return nil }
+        return Record.message(MessageRecord(message: read.message, origin: read.origin)).json()
       }
     }
   }

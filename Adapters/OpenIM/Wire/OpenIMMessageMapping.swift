@@ -3,27 +3,48 @@ import ChatJSON
 import UnifiedChat
 
 extension OpenIMMessageData {
-  /// The unified message; nil for what is never shown: placeholders of the sequence, typing hints.
-  ///
-  /// What was kept in `ex` is put back, as far as `trust` goes. A kept field that cannot be read leaves the vendor's own
-  /// form standing.
-  public func message(in conversationID: String, _ trust: EnvelopeTrust = .sender) -> Message? {
+  /// A message as it was read.
+  public struct Read: Sendable, Hashable {
+    public var message: Message
+    /// What an import left in `ex`.
+    public var origin: Origin?
+    /// Why an envelope in `ex` is not believed.
+    public var finding: EnvelopeFinding?
+  }
+
+  /// The unified message as a client shows it; nil for what is never shown: placeholders of the sequence, typing hints.
+  public func message(in conversationID: String) -> Message? { read(in: conversationID, .client)?.message }
+
+  /// What an import signs its envelope in a message for. The service tells the time that the import gave, unless it was
+  /// one that it does not take: that one is among what is kept.
+  public static func place(
+    in conversationID: String, sender: String, time: Int64, _ extra: OpenIMExtra
+  ) -> EnvelopePlace {
+    .message(channel: conversationID, sender: sender, time: extra.kept["createdAt"] == nil ? time : nil)
+  }
+
+  /// What was kept in `ex` is put back, as far as `view` believes it. A kept field that cannot be read leaves the vendor's
+  /// own form standing. nil for what is never shown.
+  public func read(in conversationID: String, _ view: EnvelopeView) -> Read? {
     guard !isPlaceholder, contentType != OpenIMContentType.typing else { return nil }
     var message = ownMessage(in: conversationID)
     let extra = OpenIMExtra(ex)
     message.customData = extra.customData
+    let (trust, finding) = extra.trust(
+      view, at: Self.place(in: conversationID, sender: sendID, time: sendTime, extra))
+    if trust == nil { message.customData = JSONText(unchecked: ex) }
+    let origin = trust == nil ? nil : extra.origin
     if case .recalled = message.content {
       // A tombstone keeps its identity and nothing that was said, unless an import kept the original notice.
       message.customData = nil
-      guard case .importer = trust, extra.origin != nil else { return message }
+      guard case .importer? = trust, origin != nil else {
+        return Read(message: message, origin: origin, finding: finding)
+      }
     }
     var restored = message
-    if (try? extra.apply(to: &restored, trust)) != nil { message = restored }
-    return message
+    if let trust, (try? extra.apply(to: &restored, trust)) != nil { message = restored }
+    return Read(message: message, origin: origin, finding: finding)
   }
-
-  /// What an import left in `ex`.
-  public var origin: Origin? { OpenIMExtra(ex).origin }
 
   private func ownMessage(in conversationID: String) -> Message {
     var message = Message(

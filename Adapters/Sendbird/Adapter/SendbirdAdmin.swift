@@ -9,6 +9,8 @@ struct SendbirdAdmin: Sendable {
   let rest: SendbirdREST
   let token: String
   let operation: ChatError.Operation
+  /// For what imports keep beside items.
+  let envelopes: EnvelopeReader
 
   init(
     profile: Profile, environment: AdapterEnvironment, transports: Transports, operation: ChatError.Operation
@@ -21,6 +23,7 @@ struct SendbirdAdmin: Sendable {
     rest = SendbirdREST(profile: profile, environment: environment, transports: transports)
     self.token = token
     self.operation = operation
+    envelopes = EnvelopeReader(environment)
   }
 
   func call(

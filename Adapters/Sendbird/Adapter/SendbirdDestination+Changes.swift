@@ -10,10 +10,7 @@ extension SendbirdDestination {
   public func changeMessage(
     _ message: MessageRecord, id: MessageID, in channel: ChannelID
   ) async throws(ChatError) -> PutOutcome<MessageID> {
-    let origin =
-      message.origin
-      ?? Origin(vendor: SendbirdErrors.vendor, id: message.message.id?.rawValue ?? "", channel: message.message.channel)
-    let form = SendbirdForm(message.message, purpose: .migration(origin))
+    let form = form(message, in: channel)
     let path = [try await kind(of: channel), channel.rawValue, "messages", id.rawValue]
     let old = try await admin.call("GET", path)
     guard old.text("type") == form.type, form.file.map({ $0.url == old.object("file")?.text("url") }) ?? true else {

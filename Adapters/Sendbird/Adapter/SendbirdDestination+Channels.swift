@@ -7,7 +7,7 @@ extension SendbirdDestination {
   public func putChannel(
     _ channel: ChannelRecord, members: [MemberRecord]
   ) async throws(ChatError) -> PutOutcome<ChannelID> {
-    let draft = ChannelForm(channel, members, superThreshold: superThreshold)
+    let draft = ChannelForm(channel, members, superThreshold: superThreshold, admin.envelopes.key)
     do throws(ChatError) {
       return try await put(draft, members)
     } catch {
@@ -42,7 +42,7 @@ extension SendbirdDestination {
     if !form.isOpen { body["is_distinct"] = .bool(isDistinct) }
     let json = try await admin.call("POST", [form.isOpen ? "open_channels" : "group_channels"], body: body)
     guard let wire = SendbirdChannel(json) else { throw SendbirdAdapter.malformed(.writeDestination) }
-    return (wire.url, json.flag("is_created") ?? true, Provenance.unwrap(wire.data).provenance != nil)
+    return (wire.url, json.flag("is_created") ?? true, SendbirdMapping.envelope(wire, .tool(admin.envelopes)).provenance != nil)
   }
 
   /// Members, roles and metadata that the first call could not carry, or that a killed run left out.
@@ -88,10 +88,14 @@ extension SendbirdDestination {
     of url: ChannelID
   ) async throws(ChatError) -> (record: ChannelRecord, notes: SendbirdChannelNotes) {
     let json = try await admin.channel(url).json
-    guard let wire = SendbirdChannel(json), let found = try? SendbirdMapping.channelRecord(wire, raw: json) else {
-      throw SendbirdAdapter.malformed(.writeDestination)
-    }
-    return found
+    guard let wire = SendbirdChannel(json),
+      let found = try? SendbirdMapping.channelRecord(wire, raw: json, .tool(admin.envelopes))
+    else { throw SendbirdAdapter.malformed(.writeDestination) }
+    return (found.record, found.notes)
+  }
+
+  private func signing(_ url: ChannelID) -> EnvelopeSigning? {
+    EnvelopeSigning(admin.envelopes.key, .channel(url.rawValue))
   }
 
   /// Written down before they come: whoever ends the import, now or after a crash, knows whom to send away.
@@ -99,7 +103,7 @@ extension SendbirdDestination {
     var (record, notes) = try await notes(of: url)
     notes.guests = Set(notes.guests).union(users).sorted()
     let origin = record.origin ?? Origin(vendor: vendor, id: record.channel.id.rawValue)
-    let data = SendbirdMapping.channelData(record, origin: origin, notes: notes)
+    let data = SendbirdMapping.channelData(record, origin: origin, notes: notes, signing(url))
     _ = try await admin.call("PUT", ["group_channels", url.rawValue], body: ["data": .string(data)])
   }
 
@@ -154,7 +158,7 @@ extension SendbirdDestination {
     // Server time after the marks: what is read later is read by somebody.
     notes.importedAt = try await admin.call("GET", path).number("ts") ?? json.number("ts")
     let origin = original.origin ?? Origin(vendor: vendor, id: original.channel.id.rawValue)
-    let data = SendbirdMapping.channelData(original, origin: origin, notes: notes)
+    let data = SendbirdMapping.channelData(original, origin: origin, notes: notes, signing(channel))
     _ = try await admin.call("PUT", path, body: ["data": .string(data)])
     if original.channel.isFrozen { _ = try await admin.call("PUT", path + ["freeze"], body: ["freeze": true]) }
     places[channel] = nil
@@ -199,10 +203,12 @@ struct ChannelForm: Sendable {
   let first: [UserID]
   let body: JSONObject
   private let differing: JSONObject
+  private let signing: EnvelopeSigning?
 
-  init(_ record: ChannelRecord, _ members: [MemberRecord], superThreshold: Int) {
+  init(_ record: ChannelRecord, _ members: [MemberRecord], superThreshold: Int, _ key: EnvelopeKey?) {
     self.record = record
     url = SendbirdMapping.channelURL(for: record.channel.id)
+    signing = EnvelopeSigning(key, .channel(url.rawValue))
     isOpen = record.channel.kind == .open
     let present = members.map(\.member).filter { $0.state == .joined || $0.state == .invited }
     let leaders = present.filter { $0.role == .admin || $0.role == .owner }.map(\.user.id)
@@ -217,7 +223,7 @@ struct ChannelForm: Sendable {
     var body: JSONObject = [
       "channel_url": .string(url.rawValue),
       "name": .string(Self.cut(record.channel.name ?? "", SendbirdLimits.nameLength)),
-      "data": .string(Self.data(record, differing, guests: [])),
+      "data": .string(Self.data(record, differing, guests: [], signing)),
     ]
     let cover = record.channel.coverURL ?? ""
     body["cover_url"] = .string(cover.unicodeScalars.count <= SendbirdLimits.urlLength ? cover : "")
@@ -234,12 +240,14 @@ struct ChannelForm: Sendable {
   }
 
   /// The text for `data`.
-  func data(guests: [UserID]) -> String { Self.data(record, differing, guests: guests) }
+  func data(guests: [UserID]) -> String { Self.data(record, differing, guests: guests, signing) }
 
-  private static func data(_ record: ChannelRecord, _ differing: JSONObject, guests: [UserID]) -> String {
+  private static func data(
+    _ record: ChannelRecord, _ differing: JSONObject, guests: [UserID], _ signing: EnvelopeSigning?
+  ) -> String {
     SendbirdMapping.channelData(
       record, origin: record.origin ?? Origin(vendor: SendbirdErrors.vendor, id: record.channel.id.rawValue),
-      notes: SendbirdChannelNotes(members: differing, guests: guests))
+      notes: SendbirdChannelNotes(members: differing, guests: guests), signing)
   }
 
   static func statuses(_ users: some Sequence<UserID>) -> JSONValue {

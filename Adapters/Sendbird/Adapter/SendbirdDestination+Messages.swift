@@ -16,7 +16,7 @@ extension SendbirdDestination {
     for part in parts(open, messages, place) {
       try await admitSenders(part.compactMap { messages[$0].message.sender }, channel)
       let body: JSONObject = [
-        "messages": .array(part.map { .object(Self.item(messages[$0])) }), "update_read_ts": false,
+        "messages": .array(part.map { .object(item(messages[$0], in: channel)) }), "update_read_ts": false,
         "rewind_read_ts": .bool(place.rewinds),
       ]
       _ = try await admin.call("POST", ["migration", channel.rawValue], body: body)
@@ -38,15 +38,24 @@ extension SendbirdDestination {
     return nil
   }
 
-  private static func origin(_ record: MessageRecord) -> Origin {
+  /// The message as the service takes it, signed for the place that it gets.
+  func form(_ record: MessageRecord, in channel: ChannelID) -> SendbirdForm {
+    let message = record.message
+    let place = SendbirdMapping.place(
+      channel: channel, sender: message.sender, time: message.createdAt.milliseconds)
+    return SendbirdForm(
+      message, purpose: .migration(Self.origin(record)), EnvelopeSigning(admin.envelopes.key, place))
+  }
+
+  static func origin(_ record: MessageRecord) -> Origin {
     record.origin
       ?? Origin(vendor: SendbirdErrors.vendor, id: record.message.id?.rawValue ?? "", channel: record.message.channel)
   }
 
   /// One entry of the migration call.
-  private static func item(_ record: MessageRecord) -> JSONObject {
-    let origin = origin(record)
-    let form = SendbirdForm(record.message, purpose: .migration(origin))
+  private func item(_ record: MessageRecord, in channel: ChannelID) -> JSONObject {
+    let origin = Self.origin(record)
+    let form = form(record, in: channel)
     var item: JSONObject = [
       "message_type": .string(form.type), "timestamp": .int(record.message.createdAt.milliseconds),
       "dedup_id": .string("\(origin.vendor)/\(origin.id)"),
@@ -129,8 +138,8 @@ extension SendbirdDestination {
     while let after = position, !wanted.isEmpty {
       let page = try await admin.messages(in: channel, isOpen: place.isOpen, after: after, includingRemoved: false)
       for json in page {
-        guard let found = Self.existing(json), let index = wanted[found.origin],
-          // A member can write an envelope like ours, and not at another time than now.
+        guard let found = existing(json, in: channel), let index = wanted[found.origin],
+          // Believed without a signature, an envelope may be a member's: written now, and not at another time.
           json.number("created_at") == messages[index].message.createdAt.milliseconds
         else { continue }
         wanted[found.origin] = nil

@@ -12,6 +12,7 @@ public actor SendbirdDestination: ChatDestination {
   public nonisolated var vendor: VendorName { SendbirdErrors.vendor }
   public nonisolated var capabilities: CapabilitySet { SendbirdCapabilities.all }
   public nonisolated let limits: DestinationLimits
+  public nonisolated var signingKey: String? { admin.envelopes.key?.fingerprint }
 
   let admin: SendbirdAdmin
   /// Members above which a channel becomes a super group.
@@ -53,7 +54,7 @@ public actor SendbirdDestination: ChatDestination {
 
   // MARK: Losses
 
-  public nonisolated func losses(of record: Record) -> [Loss] { SendbirdLosses.of(record) }
+  public nonisolated func losses(of record: Record) -> [Loss] { SendbirdLosses.of(record, admin.envelopes.key) }
 
   // MARK: Users
 
@@ -94,7 +95,7 @@ public actor SendbirdDestination: ChatDestination {
   private static func write(_ record: UserRecord, _ admin: SendbirdAdmin) async throws(ChatError) -> PutOutcome<UserID>
   {
     let id = record.user.id
-    let form = SendbirdUserForm(record, origin: record.origin)
+    let form = SendbirdUserForm(record, origin: record.origin, admin.envelopes.key)
     let body: JSONObject = [
       "user_id": .string(id.rawValue), "nickname": .string(form.nickname), "profile_url": .string(form.profileURL),
       "metadata": .object(form.metadata),
@@ -144,16 +145,16 @@ public actor SendbirdDestination: ChatDestination {
     let isOpen = try await place(channel).isOpen
     let found = try await admin.messages(
       in: channel, isOpen: isOpen, after: cursor.flatMap { MessagePosition($0.rawValue) }, includingRemoved: false)
-    let items = found.compactMap(Self.existing)
+    let items = found.compactMap { existing($0, in: channel) }
     let next = found.count >= SendbirdLimits.messagePage ? found.last.flatMap(SendbirdAdmin.position) : nil
     return SourcePage(items: items, next: next.map { Cursor($0.description) })
   }
 
-  static func existing(_ json: JSONObject) -> ExistingMessage? {
-    guard let wire = SendbirdMessage(json), let origin = Provenance.unwrap(wire.data).provenance?.origin else {
-      return nil
-    }
-    return ExistingMessage(origin: origin, id: MessageID(String(wire.id)))
+  func existing(_ json: JSONObject, in channel: ChannelID) -> ExistingMessage? {
+    guard let wire = SendbirdMessage(json) else { return nil }
+    let place = SendbirdMapping.place(channel: channel, sender: wire.user?.id, time: wire.createdAt)
+    let (provenance, _, _) = Provenance.unwrap(wire.data, by: admin.envelopes, at: place)
+    return provenance.map { ExistingMessage(origin: $0.origin, id: MessageID(String(wire.id))) }
   }
 
   func place(_ channel: ChannelID) async throws(ChatError) -> Place {

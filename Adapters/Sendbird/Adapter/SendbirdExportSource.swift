@@ -16,6 +16,7 @@ public actor SendbirdExportSource: ChatSource {
   public nonisolated var capabilities: CapabilitySet { SendbirdCapabilities.all }
 
   private let http: any HTTPClient
+  private let envelopes: EnvelopeReader
   private let users: [JSONObject]
   private let channels: [JSONObject]
   private let places: [ChannelID: Int]
@@ -26,10 +27,13 @@ public actor SendbirdExportSource: ChatSource {
 
   /// - Parameter files: contents of zip files or JSON documents, in any order, with names for error messages.
   /// - Throws: `.invalidArgument(field: "exportFiles")` with the file's name, for what is neither.
-  public init(files: [(name: String, bytes: [UInt8])], http: any HTTPClient) throws(ChatError) {
+  public init(
+    files: [(name: String, bytes: [UInt8])], http: any HTTPClient, envelopes: EnvelopeReader = EnvelopeReader(key: nil)
+  ) throws(ChatError) {
     var reader = Reader()
     for file in files { try reader.read(file.name, file.bytes) }
     self.http = http
+    self.envelopes = envelopes
     users = reader.users.values
     let all = reader.channels.values
     channels = all
@@ -40,7 +44,7 @@ public actor SendbirdExportSource: ChatSource {
   }
 
   /// `option` is a path, or a list of paths.
-  init(option: JSONText, _ transports: Transports) throws(ChatError) {
+  init(option: JSONText, _ environment: AdapterEnvironment, _ transports: Transports) throws(ChatError) {
     let json = try? JSONValue(parsing: option.text)
     let paths = json?.array?.compactMap(\.string) ?? [json?.string].compactMap(\.self)
     guard !paths.isEmpty else { throw Self.wrong("must be a path or a list of paths") }
@@ -49,7 +53,7 @@ public actor SendbirdExportSource: ChatSource {
       guard let data = FileManager.default.contents(atPath: path) else { throw Self.wrong("cannot read \(path)") }
       files.append((path, [UInt8](data)))
     }
-    try self.init(files: files, http: transports.http)
+    try self.init(files: files, http: transports.http, envelopes: EnvelopeReader(environment))
   }
 
   private static func wrong(_ detail: String) -> ChatError {
@@ -182,8 +186,10 @@ public actor SendbirdExportSource: ChatSource {
     if cursor == nil { page.unreadable = unread }
     for raw in part {
       guard let wire = SendbirdUser(raw) else { continue }
-      var record = SendbirdMapping.userRecord(wire, raw: raw.without(["access_token", "session_tokens"]))
+      var (record, finding) = SendbirdMapping.userRecord(
+        wire, raw: raw.without(["access_token", "session_tokens"]), .tool(envelopes))
       record.user.presence = nil
+      if let finding { page.unreadable.append(UnreadableRecord(envelopeOf: "user", id: wire.id.rawValue, finding)) }
       page.items.append(record)
     }
     return page
@@ -195,8 +201,12 @@ public actor SendbirdExportSource: ChatSource {
     for raw in part {
       do {
         guard let wire = SendbirdChannel(raw) else { throw RecordError(path: "/channel_url", reason: "missing") }
-        page.items.append(
-          try SendbirdMapping.channelRecord(wire, raw: raw.without(["last_message", "members"])).record)
+        let found = try SendbirdMapping.channelRecord(
+          wire, raw: raw.without(["last_message", "members"]), .tool(envelopes))
+        page.items.append(found.record)
+        if let finding = found.finding {
+          page.unreadable.append(UnreadableRecord(envelopeOf: "channel", id: wire.url.rawValue, finding))
+        }
       } catch {
         page.unreadable.append(Self.unreadable("channel", .object(raw), "\(error)"))
       }
@@ -216,7 +226,9 @@ public actor SendbirdExportSource: ChatSource {
     let json = try self.channel(channel)
     var notes = SendbirdChannelNotes()
     var isImported = false
-    if let wire = SendbirdChannel(json), let found = try? SendbirdMapping.channelRecord(wire, raw: json) {
+    if let wire = SendbirdChannel(json),
+      let found = try? SendbirdMapping.channelRecord(wire, raw: json, .tool(envelopes))
+    {
       (notes, isImported) = (found.notes, found.record.origin != nil)
     }
     let receipts = json.object("read_receipt") ?? JSONObject()
@@ -252,7 +264,12 @@ public actor SendbirdExportSource: ChatSource {
       do {
         guard var wire = SendbirdMessage(raw) else { throw RecordError(path: "/message_id", reason: "missing") }
         wire.channelURL = channel
-        page.items.append(try SendbirdMapping.record(wire, raw: raw))
+        let (record, finding) = try SendbirdMapping.record(wire, raw: raw, .tool(envelopes))
+        page.items.append(record)
+        if let finding {
+          page.unreadable.append(
+            UnreadableRecord(envelopeOf: "message", id: record.message.id?.rawValue, channel: channel, finding))
+        }
       } catch {
         page.unreadable.append(Self.unreadable("message", .object(raw), "\(error)"))
       }

@@ -1,11 +1,12 @@
+import ChatInterchange
 import SendbirdWire
 import UnifiedChat
 
 /// What Sendbird cannot keep in a form of its own. All that is `keptElsewhere` comes back by `SendbirdSource`.
 enum SendbirdLosses {
-  static func of(_ record: Record) -> [Loss] {
+  static func of(_ record: Record, _ key: EnvelopeKey?) -> [Loss] {
     switch record {
-    case .user(let record): SendbirdUserForm(record, origin: record.origin).losses
+    case .user(let record): SendbirdUserForm(record, origin: record.origin, key).losses
     case .channel(let record): channel(record.channel)
     case .member(let record): member(record.member)
     case .message(let record): message(record)

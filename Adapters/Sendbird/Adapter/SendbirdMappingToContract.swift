@@ -9,7 +9,7 @@ enum SendbirdView {
   static func channel(_ json: JSONObject, me: UserID) -> Channel? {
     guard let wire = SendbirdChannel(json) else { return nil }
     var channel =
-      (try? SendbirdMapping.channelRecord(wire, raw: json))?.record.channel ?? Channel(id: wire.url, kind: .group)
+      (try? SendbirdMapping.channelRecord(wire, raw: json, .client))?.record.channel ?? Channel(id: wire.url, kind: .group)
     channel.id = wire.url
     if channel.createdAt == nil { channel.createdAt = Timestamp(milliseconds: wire.createdAt &* 1000) }
     guard let group = wire.group else {

@@ -48,8 +48,10 @@ public actor SendbirdSource: ChatSource {
         page.unreadable.append(Self.unreadable("user", value, "no user_id"))
         continue
       }
-      var record = SendbirdMapping.userRecord(wire, raw: Self.withoutSecrets(raw))
+      var (record, finding) = SendbirdMapping.userRecord(
+        wire, raw: Self.withoutSecrets(raw), .tool(admin.envelopes))
       record.user.presence = nil
+      if let finding { page.unreadable.append(UnreadableRecord(envelopeOf: "user", id: wire.id.rawValue, finding)) }
       page.items.append(record)
     }
     return page
@@ -104,7 +106,10 @@ public actor SendbirdSource: ChatSource {
         }
         // Of the moment, or of whoever reads.
         raw = raw.without(["last_message", "ts", "members"])
-        let (record, notes) = try SendbirdMapping.channelRecord(wire, raw: raw)
+        let (record, notes, finding) = try SendbirdMapping.channelRecord(wire, raw: raw, .tool(admin.envelopes))
+        if let finding {
+          page.unreadable.append(UnreadableRecord(envelopeOf: "channel", id: wire.url.rawValue, finding))
+        }
         remember(wire.url, Place(isOpen: wire.group == nil, isImported: record.origin != nil, notes: notes))
         page.items.append(record)
       } catch {
@@ -123,7 +128,9 @@ public actor SendbirdSource: ChatSource {
     if let place = places[id] { return place }
     let (json, isOpen) = try await admin.channel(id)
     var place = Place(isOpen: isOpen, isImported: false, notes: SendbirdChannelNotes())
-    if let wire = SendbirdChannel(json), let (record, notes) = try? SendbirdMapping.channelRecord(wire, raw: json) {
+    if let wire = SendbirdChannel(json),
+      let (record, notes, _) = try? SendbirdMapping.channelRecord(wire, raw: json, .tool(admin.envelopes))
+    {
       place.isImported = record.origin != nil
       place.notes = notes
     }
@@ -182,7 +189,12 @@ public actor SendbirdSource: ChatSource {
     for raw in found {
       do {
         guard let wire = SendbirdMessage(raw) else { throw RecordError(path: "/message_id", reason: "missing") }
-        page.items.append(try SendbirdMapping.record(wire, raw: raw))
+        let (record, finding) = try SendbirdMapping.record(wire, raw: raw, .tool(admin.envelopes))
+        page.items.append(record)
+        if let finding {
+          page.unreadable.append(
+            UnreadableRecord(envelopeOf: "message", id: record.message.id?.rawValue, channel: channel, finding))
+        }
       } catch {
         page.unreadable.append(
           Self.unreadable(

@@ -32,7 +32,7 @@ extension SendbirdAdapter {
     body["profile_url"] = avatarURL.map { .string($0) }
     if let customData {
       let record = UserRecord(user: User(id: UserID(path[1]), customData: customData))
-      let form = SendbirdUserForm(record, origin: nil)
+      let form = SendbirdUserForm(record, origin: nil, nil)
       guard !form.losses.contains(where: { $0.treatment == .dropped }) else {
         throw ChatError(.tooLarge(limit: 950, unit: .characters), operation: .updateUser, detail: "custom data")
       }

@@ -12,7 +12,9 @@ public enum SendbirdVendor {
         SendbirdAdapter(profile: profile, environment: environment, transports: transports)
       },
       makeSource: { (profile, environment) throws(ChatError) in
-        if let files = profile.options["exportFiles"] { return try SendbirdExportSource(option: files, transports) }
+        if let files = profile.options["exportFiles"] {
+          return try SendbirdExportSource(option: files, environment, transports)
+        }
         return try SendbirdSource(profile: profile, environment: environment, transports: transports)
       },
       makeDestination: { (profile, environment) throws(ChatError) in

@@ -25,9 +25,12 @@ extension SendbirdEmulator {
     }
   }
 
+  /// What is loaded, the service's owner has written.
+  private var envelopes: EnvelopeReader { EnvelopeReader(key: EnvelopeKey(adminSecret: options.adminSecret)) }
+
   private func load(_ record: UserRecord) {
     let person = addPerson(record.user.id)
-    let form = SendbirdUserForm(record, origin: record.origin)
+    let form = SendbirdUserForm(record, origin: record.origin, envelopes.key)
     person.nickname = form.nickname
     person.profileURL = form.profileURL
     person.metadata = form.metadata
@@ -55,7 +58,8 @@ extension SendbirdEmulator {
       room.data = channel.customData?.text ?? ""
     } else {
       let origin = record.origin ?? Origin(vendor: SendbirdErrors.vendor, id: channel.id.rawValue)
-      room.data = SendbirdMapping.channelData(record, origin: origin, notes: SendbirdChannelNotes())
+      room.data = SendbirdMapping.channelData(
+        record, origin: origin, notes: SendbirdChannelNotes(), EnvelopeSigning(envelopes.key, .channel(url.rawValue)))
     }
     rooms[url] = room
   }
@@ -116,7 +120,9 @@ extension SendbirdEmulator {
     }
     let purpose = record.origin.map { SendbirdPurpose.migration($0) } ?? .live(id: original)
     useLoadedFiles(&message)
-    let form = SendbirdForm(message, purpose: purpose)
+    let place = SendbirdMapping.place(
+      channel: room.url, sender: message.sender, time: message.createdAt.milliseconds)
+    let form = SendbirdForm(message, purpose: purpose, EnvelopeSigning(envelopes.key, place))
     let stored = StoredMessage(id: id, type: form.type, createdAt: message.createdAt.milliseconds)
     stored.requestID = message.clientMessageID?.rawValue ?? ""
     stored.updatedAt = message.editedAt?.milliseconds ?? 0
@@ -169,13 +175,17 @@ extension SendbirdEmulator {
   }
 
   public func records() -> [JSONValue] {
-    var records = peopleInOrder.map { Record.user(SendbirdMapping.userRecord(json(of: $0), raw: nil)).json() }
+    let view = EnvelopeView.tool(envelopes)
+    var records = peopleInOrder.map {
+      Record.user(SendbirdMapping.userRecord(json(of: $0), raw: nil, view).record).json()
+    }
     let sorted = rooms.values.sorted { $0.number < $1.number }
     var notes: [ChannelID: SendbirdChannelNotes] = [:]
     var imported: Set<ChannelID> = []
     for room in sorted {
       let json = json(of: room, for: nil)
-      guard let wire = SendbirdChannel(json), let (found, note) = try? SendbirdMapping.channelRecord(wire, raw: json)
+      guard let wire = SendbirdChannel(json),
+        let (found, note, _) = try? SendbirdMapping.channelRecord(wire, raw: json, view)
       else { continue }
       var record = found
       record.raw = nil
@@ -196,9 +206,9 @@ extension SendbirdEmulator {
     for room in sorted {
       for message in room.messages where !message.isRemoved {
         let json = wire(message, in: room).json
-        guard let wire = SendbirdMessage(json), var record = try? SendbirdMapping.record(wire, raw: json) else {
-          continue
-        }
+        guard let wire = SendbirdMessage(json),
+          var record = try? SendbirdMapping.record(wire, raw: json, view).record
+        else { continue }
         record.raw = nil
         records.append(Record.message(record).json())
       }

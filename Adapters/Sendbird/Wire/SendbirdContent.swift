@@ -30,7 +30,8 @@ extension SendbirdForm {
   /// Custom types with this prefix are ours: they tell other clients what kind of content a fallback text stands for.
   static let customTypePrefix = "unifiedchat."
 
-  public init(_ message: Message, purpose: SendbirdPurpose) {
+  /// - Parameter signing: nil for a client's message, and where the form alone is asked for.
+  public init(_ message: Message, purpose: SendbirdPurpose, _ signing: EnvelopeSigning? = nil) {
     let native = SendbirdContent.form(of: message)
     type = native.type
     text = native.text
@@ -61,7 +62,7 @@ extension SendbirdForm {
     if keepsNothing, message.customData?.text != "" {
       data = message.customData?.text ?? ""
     } else {
-      data = Provenance(origin: origin, of: message, keeping: kept).wrap(message.customData)
+      data = Provenance(origin: origin, of: message, keeping: kept).wrap(message.customData, signing)
     }
   }
 }

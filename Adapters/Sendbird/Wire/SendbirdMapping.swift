@@ -6,29 +6,43 @@ import UnifiedChat
 public enum SendbirdMapping {
   /// What a client shows. An envelope that cannot be read is shown as the custom data that it is.
   public static func message(_ wire: SendbirdMessage, raw: JSONObject) -> Message {
-    if let record = try? record(wire, raw: raw, .sender) { return record.message }
+    if let read = try? record(wire, raw: raw, .client) { return read.record.message }
     var message = bare(wire, raw: raw)
     message.customData = JSONText(unchecked: wire.data)
     return message
   }
 
-  /// What a tool reads: the original's identity comes back as `origin`.
+  /// What an import signs its envelope in the message for. The service lets nobody but an import set a time.
+  public static func place(channel: ChannelID, sender: UserID?, time: Int64) -> EnvelopePlace {
+    .message(channel: channel.rawValue, sender: sender?.rawValue ?? "", time: time)
+  }
+
+  /// What a tool reads: the original's identity comes back as `origin`. With the reason why an envelope in the message is
+  /// not believed.
   /// - Throws: `RecordError` when the message holds an envelope of ours that makes no sense.
   public static func record(
-    _ wire: SendbirdMessage, raw: JSONObject, _ trust: EnvelopeTrust = .importer
-  ) throws(RecordError) -> MessageRecord {
+    _ wire: SendbirdMessage, raw: JSONObject, _ view: EnvelopeView
+  ) throws(RecordError) -> (record: MessageRecord, finding: EnvelopeFinding?) {
     var message = bare(wire, raw: raw)
     let (provenance, customData) = Provenance.unwrap(wire.data)
     message.customData = customData
-    guard let provenance else { return MessageRecord(message: message, raw: text(raw)) }
+    guard let provenance, let envelope = provenance.json().object else {
+      return (MessageRecord(message: message, raw: text(raw)), nil)
+    }
     let isImport = provenance.origin.vendor != SendbirdErrors.vendor || provenance.origin.channel != nil
+    let (trust, finding) = view.trust(
+      envelope, at: place(channel: wire.channelURL, sender: wire.user?.id, time: wire.createdAt), isDraft: !isImport)
+    guard let trust else {
+      message.customData = JSONText(unchecked: wire.data)
+      return (MessageRecord(message: message, raw: text(raw)), finding)
+    }
     let native = message
     if isImport, case .importer = trust { message.senderName = nil }
     if !wire.isRemoved { try overlay(provenance, trust, on: &message, native: native, wire: wire) }
     if message.customType?.hasPrefix(SendbirdForm.customTypePrefix) == true, provenance.kept["customType"] == nil {
       message.customType = nil
     }
-    return MessageRecord(message: message, origin: isImport ? provenance.origin : nil, raw: text(raw))
+    return (MessageRecord(message: message, origin: isImport ? provenance.origin : nil, raw: text(raw)), finding)
   }
 
   /// Kept fields win over the bare form, except where a change was made at Sendbird later.

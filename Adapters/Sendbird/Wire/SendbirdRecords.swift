@@ -15,8 +15,10 @@ public struct SendbirdUserForm: Sendable, Hashable {
 
   static let prefix = "unifiedchat"
 
-  public init(_ record: UserRecord, origin: Origin?) {
+  /// - Parameter key: nil for what users write of themselves.
+  public init(_ record: UserRecord, origin: Origin?, _ key: EnvelopeKey?) {
     let user = record.user
+    let signing = EnvelopeSigning(key, .user(user.id.rawValue))
     losses = []
     var kept = JSONObject()
     nickname = user.name ?? ""
@@ -37,7 +39,7 @@ public struct SendbirdUserForm: Sendable, Hashable {
     metadata = JSONObject()
     guard origin != nil || !kept.isEmpty || user.customData != nil else { return }
     let source = origin ?? Origin(vendor: SendbirdErrors.vendor, id: user.id.rawValue)
-    if let items = Self.cut(Provenance(origin: source, kept: kept).wrap(user.customData)) {
+    if let items = Self.cut(Provenance(origin: source, kept: kept).wrap(user.customData, signing)) {
       metadata = items
       if user.customData != nil {
         losses.append(
@@ -45,7 +47,7 @@ public struct SendbirdUserForm: Sendable, Hashable {
         )
       }
     } else {
-      metadata = Self.cut(Provenance(origin: source, kept: kept).wrap(nil)) ?? JSONObject()
+      metadata = Self.cut(Provenance(origin: source, kept: kept).wrap(nil, signing)) ?? JSONObject()
       losses.append(
         Loss(field: "user.customData", treatment: .dropped, explanation: "longer than the 950 characters of metadata"))
     }
@@ -74,9 +76,12 @@ public struct SendbirdUserForm: Sendable, Hashable {
 }
 
 extension SendbirdMapping {
-  public static func user(_ wire: SendbirdUser) -> User { userRecord(wire, raw: nil).user }
+  public static func user(_ wire: SendbirdUser) -> User { userRecord(wire, raw: nil, .client).record.user }
 
-  public static func userRecord(_ wire: SendbirdUser, raw: JSONObject?) -> UserRecord {
+  /// With the reason why an envelope in the metadata is not believed.
+  public static func userRecord(
+    _ wire: SendbirdUser, raw: JSONObject?, _ view: EnvelopeView
+  ) -> (record: UserRecord, finding: EnvelopeFinding?) {
     var user = User(
       id: wire.id, name: wire.nickname.isEmpty ? nil : wire.nickname,
       avatarURL: wire.profileURL.isEmpty ? nil : wire.profileURL)
@@ -84,7 +89,17 @@ extension SendbirdMapping {
       let seen = wire.lastSeenAt > 0 ? Timestamp(milliseconds: wire.lastSeenAt) : nil
       user.presence = isOnline ? .online : .offline(lastSeen: seen)
     }
-    let (provenance, customData) = SendbirdUserForm.envelope(wire.metadata)
+    var (provenance, customData) = SendbirdUserForm.envelope(wire.metadata)
+    var finding: EnvelopeFinding?
+    var isOwn = false
+    if let known = provenance, let envelope = known.json().object {
+      // Users write such an envelope of themselves, which says nothing that is not theirs to say.
+      isOwn = known.origin.vendor == SendbirdErrors.vendor && known.origin.id == wire.id.rawValue
+      if case .tool(let reader) = view, !isOwn {
+        finding = reader.finding(of: envelope, at: .user(wire.id.rawValue))
+        if finding != nil { (provenance, customData) = (nil, nil) }
+      }
+    }
     if let provenance {
       user.customData = customData
       if let name = provenance.kept.text("name"), name.isEmpty || name.hasPrefix(wire.nickname) { user.name = name }
@@ -92,12 +107,11 @@ extension SendbirdMapping {
     } else if !wire.metadata.isEmpty {
       user.customData = JSONText(unchecked: JSONValue.object(wire.metadata).text())
     }
-    return UserRecord(
-      user: user, isPlaceholder: provenance?.kept.flag("placeholder") ?? false,
-      origin: provenance.flatMap {
-        $0.origin.vendor == SendbirdErrors.vendor && $0.origin.id == wire.id.rawValue ? nil : $0.origin
-      },
+    let record = UserRecord(
+      user: user, isPlaceholder: !isOwn && provenance?.kept.flag("placeholder") ?? false,
+      origin: isOwn ? nil : provenance?.origin,
       raw: raw.map { JSONText(unchecked: JSONValue.object($0).text()) })
+    return (record, finding)
   }
 }
 
@@ -147,7 +161,7 @@ extension SendbirdMapping {
 
   /// The text for `data`, with what the channel's own fields cannot say.
   public static func channelData(
-    _ record: ChannelRecord, origin: Origin, notes: SendbirdChannelNotes
+    _ record: ChannelRecord, origin: Origin, notes: SendbirdChannelNotes, _ signing: EnvelopeSigning?
   ) -> String {
     guard case .object(let json) = Record.channel(record).json() else { return "" }
     var kept = JSONObject()
@@ -165,7 +179,7 @@ extension SendbirdMapping {
     if !notes.members.isEmpty { kept["members"] = .object(notes.members) }
     if !notes.guests.isEmpty { kept["guests"] = .array(notes.guests.map { .string($0.rawValue) }) }
     kept["importedAt"] = notes.importedAt.map { .int($0) }
-    return Provenance(origin: origin, kept: kept).wrap(record.channel.customData)
+    return Provenance(origin: origin, kept: kept).wrap(record.channel.customData, signing)
   }
 
   /// Whether channel metadata has a place of its own: five items, short keys without commas, short values.
@@ -182,22 +196,23 @@ extension SendbirdMapping {
     return group.isDistinct && group.memberCount == 2 && !group.isSuper ? .direct : .group
   }
 
+  /// A client believes what stands in the channel's data: whoever may write there may rename the channel, too.
   public static func channelRecord(
-    _ wire: SendbirdChannel, raw: JSONObject
-  ) throws(RecordError) -> (record: ChannelRecord, notes: SendbirdChannelNotes) {
+    _ wire: SendbirdChannel, raw: JSONObject, _ view: EnvelopeView
+  ) throws(RecordError) -> (record: ChannelRecord, notes: SendbirdChannelNotes, finding: EnvelopeFinding?) {
     var channel = Channel(id: wire.url, kind: kind(wire))
     channel.name = wire.name.isEmpty ? nil : wire.name
     channel.coverURL = wire.coverURL.isEmpty ? nil : wire.coverURL
     for (key, value) in wire.metadata ?? JSONObject() { channel.metadata[key] = value.string }
     channel.isDistinct = wire.group?.isDistinct ?? false
     channel.isFrozen = wire.isFrozen
-    let (provenance, customData) = Provenance.unwrap(wire.data)
+    let (provenance, customData, finding) = envelope(wire, view)
     channel.customData = customData
     let rawText = JSONText(unchecked: JSONValue.object(raw).text())
     guard let provenance else {
       channel.createdAt = Timestamp(milliseconds: wire.createdAt &* 1000)
       channel.createdBy = wire.createdBy
-      return (ChannelRecord(channel: channel, raw: rawText), SendbirdChannelNotes())
+      return (ChannelRecord(channel: channel, raw: rawText), SendbirdChannelNotes(), finding)
     }
     channel.isDistinct = false
     guard case .object(var json) = Record.channel(ChannelRecord(channel: channel)).json() else {
@@ -209,7 +224,18 @@ extension SendbirdMapping {
     }
     record.origin = provenance.origin
     record.raw = rawText
-    return (record, SendbirdChannelNotes(provenance.kept))
+    return (record, SendbirdChannelNotes(provenance.kept), nil)
+  }
+
+  /// What an import left in the channel's data.
+  public static func envelope(
+    _ wire: SendbirdChannel, _ view: EnvelopeView
+  ) -> (provenance: Provenance?, customData: JSONText?, finding: EnvelopeFinding?) {
+    guard case .tool(let reader) = view else {
+      let (provenance, customData) = Provenance.unwrap(wire.data)
+      return (provenance, customData, nil)
+    }
+    return Provenance.unwrap(wire.data, by: reader, at: .channel(wire.url.rawValue))
   }
 
   /// One member as the original was. `isImported`: what Sendbird says of times is of the import, not of the member.

@@ -1,3 +1,4 @@
+import ChatInterchange
 import Foundation
 import UnifiedChat
 
@@ -10,6 +11,8 @@ public struct MergeSummary: Sendable, Hashable {
   /// Channels whose messages were put into order again.
   public var reordered = 0
   public var unreadable = 0
+  /// Envelopes of imports that were not believed.
+  public var envelopes = 0
 
   public init() {}
 }
@@ -31,7 +34,8 @@ extension Archive {
       try await merge(channel, of: other, &summary)
     }
     let unreadable = try await other.unreadable(limit: .max)
-    summary.unreadable = unreadable.count
+    summary.envelopes = unreadable.count(where: \.isEnvelope)
+    summary.unreadable = unreadable.count - summary.envelopes
     try put(unreadable: unreadable)
     if summary.reordered > 0 { try setManifest("order", "\((Int(try manifestValue("order") ?? "") ?? 0) + 1)") }
     // An archive whose own reading did not end is not complete by a merge.

@@ -13,6 +13,9 @@ extension Archive {
     counts.files = try database.count("SELECT count(*) FROM files")
     counts.fileBytes = Int64(try database.count("SELECT coalesce(sum(size), 0) FROM files"))
     counts.unreadable = try database.count("SELECT count(*) FROM unreadable")
+    counts.envelopes = try database.count(
+      "SELECT count(*) FROM unreadable WHERE kind = ?", .text(UnreadableRecord.envelopeKind))
+    counts.unreadable -= counts.envelopes
     return counts
   }
 
@@ -110,10 +113,17 @@ extension Archive {
       stored: StoredRecord(json: row.text(2), raw: row.optionalText(3)))
   }
 
-  public func unreadable(after ordinal: Int64 = 0, limit: Int) throws(ChatError) -> [UnreadableRecord] {
+  /// What the source could not read or did not believe.
+  /// - Parameter envelopes: only envelopes that were not believed, or only the others; nil: all.
+  public func unreadable(
+    after ordinal: Int64 = 0, limit: Int, envelopes: Bool? = nil
+  ) throws(ChatError) -> [UnreadableRecord] {
     try database.rows(
-      "SELECT kind, id, channel, reason, raw FROM unreadable WHERE ordinal > ? ORDER BY ordinal LIMIT ?",
-      .integer(ordinal), .integer(limit)
+      """
+      SELECT kind, id, channel, reason, raw FROM unreadable WHERE ordinal > ?1 AND (?3 IS NULL OR (kind = ?4) = ?3)
+      ORDER BY ordinal LIMIT ?2
+      """, .integer(ordinal), .integer(limit), envelopes.map { .integer($0 ? 1 : 0) } ?? .text(nil),
+      .text(UnreadableRecord.envelopeKind)
     ) { row in
       UnreadableRecord(
         kind: row.text(0), id: row.optionalText(1), channel: row.optionalText(2).map { ChannelID($0) },

@@ -41,6 +41,10 @@ extension Archive {
       try database.run("UPDATE cursors SET done = 0 WHERE done = 1")
       try database.run("DELETE FROM manifest WHERE key = 'completed_at'")
       try database.run("DELETE FROM seen")
+      // Found again where they still are not believed.
+      try database.run(
+        "DELETE FROM unreadable WHERE kind = ? AND (? OR reason NOT LIKE 'message:%')",
+        .text(UnreadableRecord.envelopeKind), .integer(rereading ? 1 : 0))
       try setManifest("rereading", rereading ? "all" : "lists")
     }
   }

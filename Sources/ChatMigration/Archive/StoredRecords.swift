@@ -194,6 +194,8 @@ public struct ArchiveCounts: Sendable, Hashable {
   public var files = 0
   public var fileBytes: Int64 = 0
   public var unreadable = 0
+  /// Envelopes of imports that were not believed; their items are among the others.
+  public var envelopes = 0
 
   public init() {}
 }

@@ -11,6 +11,7 @@ struct AuditedDestination: ChatDestination {
   var vendor: VendorName { inner.vendor }
   var capabilities: CapabilitySet { inner.capabilities }
   var limits: DestinationLimits { inner.limits }
+  var signingKey: String? { inner.signingKey }
   func losses(of record: Record) -> [Loss] { inner.losses(of: record) }
 
   func putUsers(_ users: [UserRecord]) async throws(ChatError) -> [PutOutcome<UserID>] {

@@ -17,6 +17,7 @@ extension FidelityReport {
     object["verification"] = verification?.json()
     object["exceptions"] = .array(exceptions.map { $0.json() })
     object["unreadable"] = .array(unreadable.map { $0.reportJSON() })
+    object["envelopes"] = .array(envelopes.map { $0.reportJSON() })
     object["notCompared"] = .array(
       CarriedForm.notCompared.map { ["field": .string($0.field), "reason": .string($0.reason)] })
     object["perfect"] = .bool(isPerfect)
@@ -37,6 +38,7 @@ extension FidelityReport {
     object["files"] = JSONValue(archiveCounts.files)
     object["fileBytes"] = .int(archiveCounts.fileBytes)
     object["unreadable"] = JSONValue(archiveCounts.unreadable)
+    object["envelopes"] = JSONValue(archiveCounts.envelopes)
     return .object(object)
   }
 }
@@ -83,6 +85,8 @@ extension VerifyResult {
     object["usersFound"] = JSONValue(usersFound)
     object["userProblems"] = JSONValue(userProblems)
     object["userExamples"] = .array(userExamples.map { $0.json() })
+    object["envelopes"] = JSONValue(envelopes)
+    object["envelopeExamples"] = .array(envelopeExamples.map { $0.json() })
     object["totals"] = totals.json(withName: false)
     var signs = JSONObject()
     for sign in VerifySign.allCases { signs[sign.rawValue] = JSONValue(channelCounts[sign] ?? 0) }

@@ -93,6 +93,12 @@ extension FidelityReport {
         rows: unreadable.map { [$0.kind, $0.channel?.rawValue ?? "", $0.id ?? "", $0.reason] }))
     tables.append(
       ReportTable(
+        title: "Envelopes that were not believed", nothing: "Every envelope of an import is signed.",
+        columns: ["where", "channel", "id", "reason"],
+        rows: envelopes.map { ["source", $0.channel?.rawValue ?? "", $0.id ?? "", $0.reason] }
+          + (verification?.envelopeExamples ?? []).map { ["destination", "", $0.id, $0.what] }))
+    tables.append(
+      ReportTable(
         title: "Not compared", nothing: "", columns: ["field", "why"],
         rows: CarriedForm.notCompared.map { [$0.field, $0.reason] }))
     return tables

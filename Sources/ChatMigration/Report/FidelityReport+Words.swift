@@ -20,6 +20,14 @@ extension FidelityReport {
       lines += ["", "Unreadable at the source (\(archiveCounts.unreadable)):"]
       lines += Self.cut(unreadable.map { "\($0.kind) \($0.id ?? ""): \($0.reason)" })
     }
+    if !envelopes.isEmpty {
+      lines += ["", "Not believed at the source (\(archiveCounts.envelopes)):"]
+      lines += Self.cut(envelopes.map { "\($0.id ?? ""): \($0.reason)" })
+    }
+    if let verification, verification.envelopes > 0 {
+      lines += ["", "Not believed at the destination (\(verification.envelopes)):"]
+      lines += Self.cut(verification.envelopeExamples.map { "\($0.kind) \($0.id): \($0.what)" })
+    }
     return (lines + ["", sentence]).map(Self.inert).joined(separator: "\n")
   }
 

@@ -40,6 +40,8 @@ public struct FidelityReport: Sendable, Hashable {
   public var verification: VerifyResult?
   public var exceptions: [LoadException]
   public var unreadable: [UnreadableRecord]
+  /// Envelopes of imports at the source that were not believed, so that their items are as their writers made them.
+  public var envelopes: [UnreadableRecord]
 
   /// Gathers what archive and ledger know, and what a verification found.
   public static func make(
@@ -51,7 +53,8 @@ public struct FidelityReport: Sendable, Hashable {
       archiveCounts: try await archive.counts(), destination: destination, load: try await ledger.counts(),
       fields: fields(of: try await ledger.losses(), verification), verification: verification,
       exceptions: try await ledger.exceptions(after: 0, limit: listLimit),
-      unreadable: try await archive.unreadable(limit: listLimit))
+      unreadable: try await archive.unreadable(limit: listLimit, envelopes: false),
+      envelopes: try await archive.unreadable(limit: listLimit, envelopes: true))
   }
 
   private static func fields(of losses: [CountedLoss], _ verification: VerifyResult?) -> [Field] {

@@ -15,6 +15,11 @@ extension MigrationPlan {
     if unreadable > 0 {
       lines.append("  \(counted(unreadable, "item")) of the source cannot be read and will be listed, not written.")
     }
+    if envelopes > 0 {
+      lines.append(
+        "  \(counted(envelopes, "envelope")) of an import without a signature of this admin secret will be taken for "
+          + "\(envelopes == 1 ? "its writer's" : "their writers'") own data; --trust-unsigned-envelopes believes them.")
+    }
     lines += [
       "", "What it takes:",
       "  \(counted(requests, "writing request")), about \(Self.duration(estimate)) at "

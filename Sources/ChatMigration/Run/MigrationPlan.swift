@@ -20,6 +20,8 @@ public struct MigrationPlan: Sendable, Hashable {
   public var overLimit: [CountedLoss] = []
   /// What the source could not read.
   public var unreadable = 0
+  /// Envelopes of imports that are not believed.
+  public var envelopes = 0
   /// What the filter leaves out.
   public var leftOut = 0
   /// Writing requests to the destination.
@@ -42,7 +44,7 @@ public struct MigrationPlan: Sendable, Hashable {
     object["destination"] = .string(destination.rawValue)
     for (key, value) in [
       ("users", users), ("channels", channels), ("members", members), ("messages", messages),
-      ("attachments", attachments), ("unreadable", unreadable), ("leftOut", leftOut),
+      ("attachments", attachments), ("unreadable", unreadable), ("envelopes", envelopes), ("leftOut", leftOut),
       ("requests", requests),
     ] { object[key] = JSONValue(value) }
     object["attachmentBytes"] = .int(attachmentBytes)
@@ -100,7 +102,15 @@ struct Planner {
     return plan
   }
 
-  mutating func add(unreadable count: Int) { plan.unreadable += count }
+  mutating func add(unreadable: Int, envelopes: Int) {
+    plan.unreadable += unreadable
+    plan.envelopes += envelopes
+  }
+
+  mutating func add(_ records: [UnreadableRecord]) {
+    let envelopes = records.count(where: \.isEnvelope)
+    add(unreadable: records.count - envelopes, envelopes: envelopes)
+  }
 
   mutating func add(_ record: UserRecord) {
     guard form.rules.filter.admits(record.user.id) else { return plan.leftOut += 1 }

@@ -12,6 +12,9 @@ public struct MigrationOptions: Sendable {
   public var sharesLedger: Bool
   /// Where each write is told, one JSON line each; nil: nowhere.
   public var auditPath: String?
+  /// Whether a destination is gone on with that another admin secret, or a version that did not sign, has written to.
+  /// Source and destination have to be made with the same choice in their environment.
+  public var trustsUnsignedEnvelopes = false
 
   public init(
     extraction: ExtractionOptions = ExtractionOptions(), load: LoadOptions = LoadOptions(),
@@ -116,6 +119,7 @@ public struct MigrationRun: Sendable {
     return try await withLedger { archive, ledger throws(ChatError) in
       try await refuseCollisions(archive, destination)
       try await refuseNonEmpty(ledger)
+      try await refuseOtherKey(ledger, destination, .writeDestination)
       let summary = try await Loader(
         archive: archive, destination: destination, ledger: ledger, options: options.load, clock: clock,
         progress: progress
@@ -165,11 +169,33 @@ public struct MigrationRun: Sendable {
     try await ledger.setNote("admitted", "1")
   }
 
+  /// What was written under another key does not read back as this run's: it would be written, or found missing, a
+  /// second time.
+  private func refuseOtherKey(
+    _ ledger: any Ledger, _ destination: any ChatDestination, _ operation: ChatError.Operation
+  ) async throws(ChatError) {
+    guard let key = destination.signingKey else { return }
+    let known = try await ledger.note("signing.key")
+    let counts = try await ledger.counts()
+    let isBegun = counts.users + counts.channels + counts.messages > 0
+    if !isBegun, operation == .writeDestination { return try await ledger.setNote("signing.key", key) }
+    guard known != key, isBegun, !options.trustsUnsignedEnvelopes else { return }
+    let reason =
+      known == nil
+      ? "an earlier version wrote with this ledger and did not sign what it kept"
+      : "the admin secret is not the one that this ledger's runs wrote with, so that what they kept cannot be checked"
+    throw ChatError(
+      .conflict, operation: operation,
+      detail: "\(reason); use the old secret, or say --trust-unsigned-envelopes if no member may have written such "
+        + "envelopes")
+  }
+
   /// Reads the destination back and compares.
   public func verify() async throws(ChatError) -> FidelityReport {
     let destination = try need(destination, "destination", .verify)
     let readBack = try need(readBack, "readBack", .verify)
     return try await withLedger(creates: false) { archive, ledger throws(ChatError) in
+      try await refuseOtherKey(ledger, destination, .verify)
       let result = try await Verifier(
         archive: archive, ledger: ledger, destination: destination, readBack: readBack, options: options.verify,
         clock: clock, progress: progress
@@ -307,7 +333,7 @@ extension Planner {
       requestsPerSecond: rate, progress: progress)
     let counts = try await archive.counts()
     progress.begin(.planning, total: counts.messages)
-    planner.add(unreadable: counts.unreadable)
+    planner.add(unreadable: counts.unreadable, envelopes: counts.envelopes)
     var after: Int64 = 0
     while let last = try await planner.users(archive, after) { after = last }
     after = 0
@@ -351,26 +377,26 @@ extension Planner {
       requestsPerSecond: rate, progress: progress)
     progress.begin(.planning, total: check.messages)
     try await walk({ cursor throws(ChatError) in try await source.users(after: cursor) }) { page in
-      planner.add(unreadable: page.unreadable.count)
+      planner.add(page.unreadable)
       for user in page.items where filter.admits(user.user.id) { planner.add(user) }
     }
     var channels: [ChannelRecord] = []
     try await walk({ cursor throws(ChatError) in try await source.channels(after: cursor) }) { page in
-      planner.add(unreadable: page.unreadable.count)
+      planner.add(page.unreadable)
       channels += page.items.filter { filter.admits($0.channel.id) && planner.admits($0.channel.id) }
     }
     for channel in channels {
       let id = channel.channel.id
       var members: [MemberRecord] = []
       try await walk({ cursor throws(ChatError) in try await source.members(of: id, after: cursor) }) { page in
-        planner.add(unreadable: page.unreadable.count)
+        planner.add(page.unreadable)
         members += page.items.filter { filter.admits($0.member.user.id) }
       }
       planner.add(channel, members: members)
       var count = 0
       try await walk({ cursor throws(ChatError) in try await source.messages(in: id, after: cursor) }) { page in
         let wanted = page.items.filter { filter.admits($0.message) }
-        planner.add(unreadable: page.unreadable.count)
+        planner.add(page.unreadable)
         planner.add(wanted)
         count += wanted.count
       }

@@ -9,6 +9,7 @@ extension Verifier {
     let problems = ChannelProblems()
     try await forEachPage({ cursor throws(ChatError) in try await readBack.channels(after: cursor) }) {
       page throws(ChatError) in
+      _ = tally.sorting(page.unreadable)
       for actual in page.items {
         guard let ordinal = try await ledger.original(ofChannel: actual.channel.id),
           let archived = try await archive.channel(ordinal), let unit = try await ledger.unit(ordinal)
@@ -113,6 +114,7 @@ extension Verifier {
     }
     try await forEachPage({ cursor throws(ChatError) in try await readBack.members(of: place, after: cursor) }) {
       page throws(ChatError) in
+      _ = tally.sorting(page.unreadable)
       for actual in page.items {
         let original = try await ledger.original(ofUser: actual.member.user.id)
         guard let original, form.rules.filter.admits(original),

@@ -24,8 +24,9 @@ extension Verifier {
     var walk = MessageWalk(channel: channel, form: form, marks: ReadMarkWalk(marks))
     try await forEachPage({ cursor throws(ChatError) in try await readBack.messages(in: place, after: cursor) }) {
       page throws(ChatError) in
-      result.unverified += page.unreadable.count
-      for record in page.unreadable {
+      let unread = tally.sorting(page.unreadable)
+      result.unverified += unread.count
+      for record in unread {
         result.note(VerifyFinding(kind: "message", sign: .failed, id: record.id ?? "", what: record.reason))
       }
       try await verify(page.items, scratch, &walk, &result, &tally)

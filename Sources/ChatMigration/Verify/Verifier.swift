@@ -62,6 +62,8 @@ public struct Verifier: Sendable {
     result.explained = tally.explained
     result.unexplained = tally.unexplained
     result.fieldCounts = tally.fieldCounts
+    result.envelopes = tally.envelopes
+    result.envelopeExamples = tally.envelopeExamples
     return result
   }
 
@@ -93,6 +95,7 @@ public struct Verifier: Sendable {
     progress.begin(.verifyUsers, total: result.users)
     try await forEachPage({ cursor throws(ChatError) in try await readBack.users(after: cursor) }) {
       page throws(ChatError) in
+      _ = tally.sorting(page.unreadable)
       for record in page.items { try await verify(record, &result, &tally, form, scratch) }
       progress.add(page.items.count)
     }

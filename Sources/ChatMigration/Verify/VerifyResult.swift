@@ -1,3 +1,4 @@
+import ChatInterchange
 import Foundation
 import UnifiedChat
 
@@ -113,6 +114,10 @@ public struct VerifyResult: Sendable, Hashable, Codable {
   public var fieldCounts: [String: Int] = [:]
   /// Channels, users and messages that were refused or skipped and listed.
   public var excepted = 0
+  /// Envelopes of imports at the destination that were not believed: a member wrote them, or another admin secret, or a
+  /// version that did not sign. What an import wrote counts as missing without its envelope.
+  public var envelopes = 0
+  public var envelopeExamples: [VerifyFinding] = []
 
   public init() {}
 
@@ -162,7 +167,8 @@ public struct VerifyResult: Sendable, Hashable, Codable {
     ].filter { $0.0 > 0 }
     return "The migration is NOT equal: of \(totals.expected) messages\(origin) in \(count) channels, "
       + "\(totals.found) are \(there); "
-      + parts.map { "\($0.0) \($0.1)" }.joined(separator: ", ") + "."
+      + parts.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+      + (envelopes == 0 ? "" : "; \(envelopes) envelopes of imports are not signed with this admin secret") + "."
   }
 }
 
@@ -186,6 +192,19 @@ struct VerifyTally: Sendable {
   var explained: [String: Int] = [:]
   var unexplained: [String: Int] = [:]
   var fieldCounts: [String: Int] = [:]
+  var envelopes = 0
+  var envelopeExamples: [VerifyFinding] = []
+
+  /// What could not be read; envelopes are counted apart, since their items were.
+  mutating func sorting(_ records: [UnreadableRecord]) -> [UnreadableRecord] {
+    for record in records where record.isEnvelope {
+      envelopes += 1
+      guard envelopeExamples.count < ChannelVerification.exampleLimit else { continue }
+      envelopeExamples.append(
+        VerifyFinding(kind: record.kind, sign: .failed, id: record.id ?? "", what: record.reason))
+    }
+    return records.filter { !$0.isEnvelope }
+  }
 
   mutating func add(_ comparison: Comparison) {
     for (_, loss) in comparison.explained { explained[loss.field, default: 0] += 1 }
@@ -196,5 +215,7 @@ struct VerifyTally: Sendable {
     explained.merge(other.explained, uniquingKeysWith: +)
     unexplained.merge(other.unexplained, uniquingKeysWith: +)
     fieldCounts.merge(other.fieldCounts, uniquingKeysWith: +)
+    envelopes += other.envelopes
+    envelopeExamples += other.envelopeExamples.prefix(ChannelVerification.exampleLimit - envelopeExamples.count)
   }
 }

@@ -41,7 +41,8 @@ enum ArchiveReading {
     Standard.line(identity.completedAt.map { "complete since \($0)" } ?? "not complete: run archive pull again")
     Standard.line(
       "\(counts.users) users, \(counts.channels) channels, \(counts.members) members, \(counts.messages) messages, "
-        + "\(counts.files) files (\(counts.fileBytes) bytes), \(counts.unreadable) unreadable")
+        + "\(counts.files) files (\(counts.fileBytes) bytes), \(counts.unreadable) unreadable"
+        + (counts.envelopes == 0 ? "" : ", \(counts.envelopes) envelopes not believed"))
     Standard.line(table.text)
     return .success
   }
@@ -54,7 +55,7 @@ enum ArchiveReading {
     object["complete"] = .bool(identity.completedAt != nil)
     for (key, value) in [
       ("users", counts.users), ("members", counts.members), ("messages", counts.messages), ("files", counts.files),
-      ("unreadable", counts.unreadable),
+      ("unreadable", counts.unreadable), ("envelopes", counts.envelopes),
     ] { object[key] = JSONValue(value) }
     object["channels"] = .array(
       table.rows.map { row in

@@ -32,6 +32,9 @@ enum ArchiveWriting {
       .value("to", "FILE", "the archive", required: true),
       .value("export", "VENDOR", "the input is what this vendor's dashboard or its clients export: a file or a folder"),
       .value("vendor", "NAME", "where records came from, when no manifest tells"),
+      Settings.configOption,
+      .value("profile", "NAME", "with --export: whose admin secret checks what an import kept beside items"),
+      Settings.trustOption,
     ], operands: ["input"],
     examples: [
       "unifiedchat archive import rescue.jsonl --to copy.uchat",
@@ -61,7 +64,7 @@ enum ArchiveWriting {
       throw Failure(
         .usage, "nobody here reads exports of \(vendor)" + (known.isEmpty ? "" : "; known: \(known.joined(separator: ", "))"))
     }
-    let source = try read(invocation.operands[0])
+    let source = try read(invocation.operands[0], environment(invocation))
     let archive = try Archive.openOrCreate(
       at: invocation.value("to") ?? "",
       Archive.Identity(
@@ -76,7 +79,19 @@ enum ArchiveWriting {
     Standard.line(
       "new: \(summary.users) users, \(summary.channels) channels, \(summary.members) members, \(summary.messages) "
         + "messages; \(summary.unreadable) unreadable; messages of \(summary.reordered) channels were put into order")
+    ArchiveCommands.tellEnvelopes(summary.envelopes, in: invocation.value("to") ?? "")
     return summary.unreadable == 0 ? .success : .different
+  }
+
+  /// Files need no account; a secret only checks signatures in them.
+  private static func environment(_ invocation: Invocation) throws -> AdapterEnvironment {
+    guard let name = invocation.value("profile") else {
+      var environment = AdapterEnvironment()
+      environment.trustsUnsignedEnvelopes = invocation.has(Settings.trustOption.name)
+      return environment
+    }
+    let settings = try Settings(invocation)
+    return try settings.environment(settings.profile(named: name), device: "export")
   }
 
   static let redact = Command(

@@ -16,6 +16,7 @@ enum MigrateCommands {
     .value("to", "PROFILE", "the profile that is written", required: true),
     .value("archive", "FILE", "the archive in between, when --from is a profile (default <profile>.uchat)"),
     .value("ledger", "FILE", "what is confirmed (default <archive>.<vendor>.ledger)"),
+    Settings.trustOption,
   ]
 
   static let writing: [OptionSpec] =
@@ -133,6 +134,7 @@ enum MigrateCommands {
       verifies: !invocation.has("no-verify") && !invocation.has("share"),
       refusesNonEmpty: !invocation.has("into-existing"), sharesLedger: invocation.has("share"),
       auditPath: invocation.value("audit"))
+    options.trustsUnsignedEnvelopes = invocation.has(Settings.trustOption.name)
     options.extraction.rereads = invocation.has("delta")
     options.load.users = try MigrateOptions.users(invocation)
     options.load.rules = try MigrateOptions.rules(invocation)

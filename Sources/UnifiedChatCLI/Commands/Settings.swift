@@ -8,6 +8,11 @@ struct Settings {
   static let configOption = OptionSpec.value("config", "FILE", "the configuration (default unifiedchat.json)")
   static let profileOption = OptionSpec.value("profile", "NAME", "the profile (default: the one in use)")
 
+  static let trustOption = OptionSpec.flag(
+    "trust-unsigned-envelopes",
+    "believe what imports kept beside items although this admin secret did not sign it; any member may have written it")
+
+  private let trustsUnsigned: Bool
   let configuration: ChatConfiguration
   let registry: AdapterRegistry
 
@@ -17,6 +22,7 @@ struct Settings {
   init(_ invocation: Invocation) throws {
     let path = invocation.value("config") ?? "unifiedchat.json"
     registry = AllAdapters.registry()
+    trustsUnsigned = invocation.has(Self.trustOption.name)
     let reading = ConfigurationFile.read(path: path, registry: registry)
     for warning in reading.warnings { Standard.error("\(path): \(warning)") }
     guard let configuration = reading.configuration, reading.errors.isEmpty else {
@@ -39,6 +45,7 @@ struct Settings {
           + "for example {\"file\": \"secrets/\(profile.name).admin\"}")
     }
     environment.adminSecret = try admin.resolve(field: "credentials/admin")
+    environment.trustsUnsignedEnvelopes = trustsUnsigned
     return environment
   }
 

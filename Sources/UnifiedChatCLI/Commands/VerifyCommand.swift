@@ -11,6 +11,7 @@ enum VerifyCommand {
       .value("against", "PROFILE", "where it must be", required: true),
       .value("ledger", "FILE", "what was confirmed (default <archive>.<vendor>.ledger)"),
       .value("combined", "FILE", "write the sign of every item, one a line, to this file instead of the output"),
+      Settings.trustOption,
       .flag("allow-extra", "messages that the archive does not have are no error: people write there already"),
     ] + MigrateCommands.reports,
     examples: [
@@ -27,6 +28,7 @@ enum VerifyCommand {
     let settings = try Settings(invocation)
     let target = try settings.profile(named: invocation.value("against"))
     var options = MigrationOptions()
+    options.trustsUnsignedEnvelopes = invocation.has(Settings.trustOption.name)
     options.verify.forbidsExtra = !invocation.has("allow-extra")
     let run = MigrationRun(
       archive: invocation.value("archive") ?? "", destination: try settings.destination(target),

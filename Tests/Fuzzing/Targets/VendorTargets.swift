@@ -96,8 +96,8 @@ extension FuzzTarget {
     case 3:
       guard let object = (try? JSONValue(parsing: payload))?.object else { return }
       _ = LeanCloudConversation.channel(object, me: UserID("a"))
-      let (user, origin) = LeanCloudUser.user(object)
-      _ = LeanCloudUser.columns(user, origin: origin)
+      let read = LeanCloudUser.user(object)
+      _ = LeanCloudUser.columns(read.user, origin: read.origin)
     default:
       let stored = LeanCloudStoredMessage(
         channel: "c", id: "m", from: "a", timestamp: Int64(first) << 55, data: text, isBinary: first > 200)
