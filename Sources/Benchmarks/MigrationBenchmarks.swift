@@ -12,7 +12,8 @@ import UnifiedChat
 /// REST on the same emulators (`Tests/Peers/migrate.py`). Ours keeps an archive and a ledger meanwhile; the script keeps
 /// everything in memory. Then the same with more messages: the rate must not fall.
 ///
-/// `UNIFIEDCHAT_MIGRATION_SIZES=10000,100000,1000000` names other sizes; the script is run at the first one only.
+/// `UNIFIEDCHAT_MIGRATION_SIZES=10000,100000,1000000` names other sizes, `UNIFIEDCHAT_BENCH_MESSAGES` a single
+/// one as for the other benchmarks; the script is run at the first one only.
 let migrationBenchmarks: [Benchmark] = ["sendbird", "openim"].map { target in
   Benchmark(name: "migrate.\(target)") {
     var comparisons: [Comparison] = []
@@ -39,7 +40,9 @@ let migrationBenchmarks: [Benchmark] = ["sendbird", "openim"].map { target in
 }
 
 private let sizes: [Int] = {
-  let text = ProcessInfo.processInfo.environment["UNIFIEDCHAT_MIGRATION_SIZES"] ?? "10000,100000"
+  let environment = ProcessInfo.processInfo.environment
+  let text =
+    environment["UNIFIEDCHAT_MIGRATION_SIZES"] ?? environment["UNIFIEDCHAT_BENCH_MESSAGES"] ?? "10000,100000"
   let sizes = text.split(separator: ",").compactMap { Int($0) }
   return sizes.isEmpty ? [10_000] : sizes
 }()

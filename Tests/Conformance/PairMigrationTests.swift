@@ -246,6 +246,10 @@ struct PairMigrationTests {
     // OpenIM removes neither accounts nor single chats; their messages go.
     if pair.to != "openim" { #expect(rollback.isComplete, "\(rollback.left)") }
     try await expectEmpty(to)
+
+    let again = try await run(nil, archive, to)
+    #expect(again.verification?.isEqual == true && again.load.refused == 0, explain(again))
+    #expect(again.verification?.totals.found == again.verification?.totals.expected)
   }
 
   /// Two messages deleted, one recalled, three new, and one member left.

@@ -199,18 +199,11 @@ public actor OpenIMDestination: ChatDestination {
   private func putGroup(
     _ record: ChannelRecord, _ people: [Member]
   ) async throws(ChatError) -> PutOutcome<ChannelID> {
-    let group = OpenIMKeeping.groupID(of: record.channel.id)
-    let id = ChannelID(OpenIMConversationID.group(group))
     let origin = origin(of: record)
+    let (group, known) = try await group(for: record.channel.id, origin)
+    let id = ChannelID(OpenIMConversationID.group(group))
     written[id] = .group(group)
-    let known = try await call("/group/get_groups_info", ["groupIDs": [.string(group)]])
-    if let old = known["groupInfos"]?[0] {
-      let (extra, finding) = OpenIMExtra.read(old["ex"]?.string ?? "", view, at: .channel(id.rawValue))
-      guard extra.origin == origin else {
-        if let finding { throw Self.notBelieved(finding) }
-        throw ChatError(
-          .conflict, operation: .writeDestination, detail: "a group of this id exists and is no import of this channel")
-      }
+    if let old = known {
       let present = Set(try await memberIDs(of: group).map { UserID($0) })
       let missing = people.filter { !present.contains(UserID(OpenIMKeeping.userID($0.user.id))) && $0.state != .invited }
       try await add(missing, to: group)
@@ -221,6 +214,35 @@ public actor OpenIMDestination: ChatDestination {
     try await create(group, record, origin, people)
     return .written(id)
   }
+
+  /// The group that is or becomes the import of `channel`, with what the server says of it.
+  ///
+  /// The server gives no id twice and never wakes a dismissed group, so that a channel whose import was rolled back gets
+  /// the next id: `chat`, `chat_2`, `chat_3` …
+  private func group(
+    for channel: ChannelID, _ origin: Origin
+  ) async throws(ChatError) -> (id: String, known: JSONValue?) {
+    let first = OpenIMKeeping.groupID(of: channel)
+    for number in 1...Self.loadsOfOneChannel {
+      let id = number == 1 ? first : "\(first)_\(number)"
+      let answer = try await call("/group/get_groups_info", ["groupIDs": [.string(id)]])
+      guard let old = answer["groupInfos"]?[0] else { return (id, nil) }
+      // 2: dismissed.
+      if old["status"]?.int == 2 { continue }
+      let place = EnvelopePlace.channel(OpenIMConversationID.group(id))
+      let (extra, finding) = OpenIMExtra.read(old["ex"]?.string ?? "", view, at: place)
+      if extra.origin == origin { return (id, old) }
+      if number > 1 { continue }
+      if let finding { throw Self.notBelieved(finding) }
+      throw ChatError(
+        .conflict, operation: .writeDestination, detail: "a group of this id exists and is no import of this channel")
+    }
+    throw ChatError(
+      .conflict, operation: .writeDestination,
+      detail: "\(Self.loadsOfOneChannel) groups of this id were dismissed; map the channel to another id")
+  }
+
+  private static let loadsOfOneChannel = 50
 
   private static func notBelieved(_ finding: EnvelopeFinding) -> ChatError {
     ChatError(

@@ -58,6 +58,7 @@ struct Rollback {
   /// False when something of it stays.
   private func remove(_ channel: OwnChannel, _ summary: inout RollbackSummary) async throws(ChatError) -> Bool {
     var reason: String?
+    var isBeyond = false
     if channel.isOwn {
       do throws(ChatError) {
         try await pacer.perform(.writeDestination) { () throws(ChatError) in
@@ -69,15 +70,18 @@ struct Rollback {
       } catch {
         guard error.isOfItems else { throw error }
         reason = Self.reason(error, "channels of this kind")
+        if case .unsupported = error.kind { isBeyond = true }
       }
     }
     let isEmptied = try await removeMessages(of: channel, &summary)
     if let reason {
       summary.leave("channel \(channel.destination): \(reason)")
+      // No later rollback could remove it, either; a later load fills it again.
+      if isBeyond, isEmptied { try await ledger.forget(channel: channel.channel) }
     } else if isEmptied {
       try await ledger.forget(channel: channel.channel)
     }
-    return isEmptied && reason == nil
+    return isEmptied && (reason == nil || isBeyond)
   }
 
   private func removeMessages(

@@ -77,7 +77,7 @@ enum MigrateRollback {
           ? JSONValue.object(["channels": JSONValue(counts.channels), "messages": JSONValue(counts.messages),
             "users": JSONValue(counts.users)]).text()
           : "would remove \(counts.channels) channels, \(counts.messages) messages and \(counts.users) accounts; "
-            + "say --yes to do it")
+            + "say --yes to do it; what the service cannot remove is told then")
       return .success
     }
     let keepsUsers = invocation.has("keep-users")
