@@ -85,7 +85,9 @@ struct KillTests {
   }
 
   /// Starts the command, kills it after a seeded moment, and again; a run that ends by itself ends the loop.
-  private static func killing(_ words: [String], in tool: Tool, seed: UInt64) throws -> Int {
+  private static func killing(
+    _ words: [String], in tool: Tool, seed: UInt64, points: Int = points
+  ) throws -> Int {
     var random = Seeded(state: seed)
     for kill in 0..<points {
       let process = try tool.start(words)
@@ -115,6 +117,41 @@ struct KillTests {
     let verified = try tool.run("verify", "--archive", "a.uchat", "--against", vendor)
     #expect(verified.code == 0, "after \(kills) kills, seed \(seed): \(verified.output)")
     #expect(verified.output.contains("1500"), "\(verified.output)")
+  }
+
+  struct Pair: Sendable, CustomTestStringConvertible {
+    var from: String
+    var to: String
+    var testDescription: String { "\(from) to \(to)" }
+  }
+
+  /// The rescue from LeanCloud has tests of its own, above and in `RescueKillTests`.
+  static let pairs = [
+    Pair(from: "openim", to: "leancloud"), Pair(from: "sendbird", to: "leancloud"),
+    Pair(from: "openim", to: "sendbird"), Pair(from: "sendbird", to: "openim"),
+  ]
+
+  @Test("a whole move killed at random points ends equal", arguments: pairs)
+  func move(_ pair: Pair) throws {
+    let isStress = ProcessInfo.processInfo.environment["UNIFIEDCHAT_STRESS"] == "1"
+    let (channels, messages, kills) = isStress ? (6, 2000, Self.points) : (2, 40, 6)
+    let tool = try Tool()
+    defer { tool.remove() }
+    try tool.write(Self.records(channels: channels, messages: messages), to: "r.jsonl")
+    try tool.write("emulated-secret\n", to: "secret")
+    let source = try RunningEmulator(pair.from, in: tool, load: "r.jsonl")
+    defer { source.stop() }
+    let target = try RunningEmulator(pair.to, in: tool)
+    defer { target.stop() }
+    try tool.write(
+      Self.configuration([(pair.from, source.baseURL), (pair.to, target.baseURL)]), to: "unifiedchat.json")
+    let words = ["--from", pair.from, "--to", pair.to, "--archive", "m.uchat"]
+    let done = try Self.killing(["migrate", "run", "--no-verify"] + words, in: tool, seed: 31, points: kills)
+    let last = try tool.run(["migrate", "resume", "--json"] + words)
+    #expect(last.code == 0, "after \(done) kills: \(last.errors)")
+    let verified = try tool.run("verify", "--archive", "m.uchat", "--against", pair.to)
+    #expect(verified.code == 0, "after \(done) kills: \(verified.output)")
+    #expect(verified.output.contains("all \(channels * messages) messages"), "\(verified.output)")
   }
 
   @Test("a pull killed at random points gives the same archive as one that was let be", arguments: [UInt64(21)])

@@ -59,7 +59,7 @@ public struct LeanCloudDestination: ChatDestination {
           .invalidArgument(field: "userID"), operation: .writeDestination,
           detail: "a client id has at most 64 characters")
         outcomes.append(.refused(error))
-      } else if record.isPlaceholder || (user.name == nil && user.avatarURL == nil && user.customData == nil) {
+      } else if !hasProfile(record) {
         outcomes.append(.existed(user.id))
       } else {
         outcomes.append(try await put(record))

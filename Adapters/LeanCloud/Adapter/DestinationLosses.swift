@@ -4,11 +4,21 @@ import UnifiedChat
 extension LeanCloudDestination {
   public func losses(of record: Record) -> [Loss] {
     switch record {
-    case .user, .file: []
+    case .user(let record): hasProfile(record) ? [] : [Self.noAccount]
+    case .file: []
     case .channel(let record): losses(of: record.channel)
     case .member(let record): losses(of: record.member)
     case .message(let record): losses(of: record.message)
     }
+  }
+
+  private static let noAccount = Loss(
+    field: "user", treatment: .dropped, explanation: "without a profile; a client needs no account there")
+
+  /// Whether there is anything to write of a user.
+  func hasProfile(_ record: UserRecord) -> Bool {
+    let user = record.user
+    return !record.isPlaceholder && (user.name != nil || user.avatarURL != nil || user.customData != nil)
   }
 
   private func kept(_ field: String, _ explanation: String) -> Loss {
