@@ -207,6 +207,12 @@ struct ConfigurationChecker {
       add("\(place)/\(key)", "no URL of this kind", "write \(schemes[0])://host or \(schemes[1])://host:port")
       return nil
     }
+    if parts?.user != nil || parts?.password != nil {
+      add("\(place)/\(key)", "holds a user name or password", "credentials stand under \"credentials\", never in a URL")
+    }
+    if let port = parts?.port, !(1...65_535).contains(port) {
+      add("\(place)/\(key)", "has the port \(port)", "ports go from 1 to 65535")
+    }
     if scheme.lowercased() == schemes[1], let host = parts?.host, !Self.isThisMachine(host) {
       problems.append(
         ConfigurationProblem(

@@ -30,7 +30,10 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
     var log: [String: Int] = [:]
     /// Whether what is written can be changed and removed.
     var isRigid = false
+    var signingKey: String?
   }
+
+  var signingKey: String? { state.withLock { $0.signingKey } }
 
   let vendor: VendorName
   let capabilities: CapabilitySet

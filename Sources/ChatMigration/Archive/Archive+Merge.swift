@@ -155,6 +155,9 @@ extension Archive {
     _ source: any ChatSource, clock: any ChatClock = SystemClock(), progress: ProgressReporter? = nil
   ) async throws(ChatError) -> MergeSummary {
     let path = self.path + ".importing"
+    // Another import would take this one's half-read files for what a killed one left.
+    let lock = try ProcessLock(path + "-lock", operation: .archive)
+    defer { lock.release(removesFile: true) }
     for left in [path, path + "-wal", path + "-shm", path + ".lock"] { unlink(left) }
     try? FileManager.default.removeItem(atPath: path + ".files")
     let between = try Archive.create(

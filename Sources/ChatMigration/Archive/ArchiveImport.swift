@@ -20,18 +20,36 @@ extension ArchiveLines {
   public static func importing(
     _ path: String, into archivePath: String, _ identity: Archive.Identity, at time: Timestamp
   ) async throws(ChatError) -> (archive: Archive, summary: ImportSummary) {
-    let manifest = try readManifest(path)
-    let archive = try Archive.openOrCreate(at: archivePath, manifest?.identity ?? identity)
-    let importer = LineImporter(archive: archive)
     let lines = try LineReader(FileReader(path, operation: .archive))
-    while let line = try lines.next() {
-      if Task.isCancelled { throw ChatError.cancelled(.archive) }
-      try await importer.take(line)
+    if try PrivateFile.prefix(path, count: 16, operation: .archive) == Array("SQLite format 3\0".utf8) {
+      throw Self.wrongInput(path, "is a database and no JSON Lines; an archive needs no import, archive export writes lines")
     }
-    try await importer.flush()
+    let manifest = try readManifest(path)
+    let isNew = (PrivateFile.size(archivePath) ?? 0) == 0
+    let archive = try Archive.openOrCreate(at: archivePath, manifest?.identity ?? identity)
+    let importer = LineImporter(archive: archive, path: path)
+    do throws(ChatError) {
+      while let line = try lines.next() {
+        if Task.isCancelled { throw ChatError.cancelled(.archive) }
+        try await importer.take(line)
+      }
+      try importer.requireRecords()
+      try await importer.flush()
+    } catch {
+      // What was no import leaves no archive of nothing.
+      if isNew, importer.isEmpty {
+        try? await archive.close()
+        Archive.remove(archivePath)
+      }
+      throw error
+    }
     try await archive.put(unreadable: manifest?.unreadable ?? [])
     try await archive.complete(at: manifest?.identity.completedAt ?? time)
     return (archive, importer.summary)
+  }
+
+  fileprivate static func wrongInput(_ path: String, _ detail: String) -> ChatError {
+    ChatError(.invalidArgument(field: "input"), operation: .configuration, detail: "\(path): \(detail)")
   }
 
   private static func readManifest(
@@ -61,10 +79,27 @@ private final class LineImporter {
   private var batch = ImportBatch()
   private var channels: [ChannelID: Int64] = [:]
   private(set) var summary = ImportSummary()
+  private let path: String
+  private var firstFault = ""
+  /// Lines without a record before it is clear that the file is something else.
+  private static let patience = 1000
 
-  init(archive: Archive) { self.archive = archive }
+  init(archive: Archive, path: String) {
+    self.archive = archive
+    self.path = path
+  }
+
+  /// No line so far was a record.
+  var isEmpty: Bool { summary.unreadable == summary.lines }
+
+  /// - Throws: for a file of lines none of which is a record.
+  func requireRecords() throws(ChatError) {
+    guard summary.lines > 0, isEmpty else { return }
+    throw ArchiveLines.wrongInput(path, "no line of it is a record; \(firstFault)")
+  }
 
   func take(_ line: [UInt8]) async throws(ChatError) {
+    if summary.lines == Self.patience { try requireRecords() }
     summary.lines += 1
     let record: Record
     do { record = try Record(json: try JSONValue(parsing: line, limits: JSONLimits(size: LineReader.maximumLength))) } catch {
@@ -93,6 +128,7 @@ private final class LineImporter {
 
   private func unreadable(_ reason: String, _ line: [UInt8]) {
     summary.unreadable += 1
+    if firstFault.isEmpty { firstFault = "line \(summary.lines): \(reason)" }
     batch.unreadable.append(
       UnreadableRecord(
         kind: "line", id: "\(summary.lines)", reason: "line \(summary.lines): \(reason)",

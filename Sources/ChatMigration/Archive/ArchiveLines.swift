@@ -85,6 +85,7 @@ public enum ArchiveLines {
     try await forEachChannel(archive) { channel throws(ChatError) in
       var after: Int64 = 0
       while true {
+        if Task.isCancelled { throw ChatError.cancelled(.archive) }
         let page = try await archive.messages(in: channel.ordinal, after: after, limit: 500)
         for message in page { try output.write(message.stored) }
         guard let last = page.last else { return }

@@ -1,3 +1,4 @@
+import Foundation
 import UnifiedChat
 
 /// What must not be in a copy of an archive that is handed on.
@@ -17,20 +18,58 @@ extension Archive {
   /// A new archive at `path` with what `rules` let through. What vendors sent (`raw`) never comes along, since anything
   /// may stand in it; neither do items that could not be read, nor files that no message of the copy names.
   ///
-  /// A text of somebody else that names a dropped user stays as it is.
+  /// A text of somebody else that names a dropped user stays as it is. The copy appears when it is whole: what ends
+  /// before, by an error, a full disk or a kill, leaves nothing at `path`, and is simply done again.
+  /// - Throws: `.conflict` if something is at `path` already.
   public func redacted(to path: String, _ rules: RedactionRules, at time: Timestamp) async throws(ChatError) -> Archive {
+    for there in [path, path + ".files"] where PrivateFile.exists(there) {
+      throw PrivateFile.failure(EEXIST, there, .archive)
+    }
+    let lock = try ProcessLock(path + ".lock", operation: .archive)
+    defer { lock.release(removesFile: true) }
+    let part = path + ".part"
+    Self.remove(part)
+    do throws(ChatError) {
+      try await redact(to: part, rules, at: time)
+      if PrivateFile.exists(part + ".files"), rename(part + ".files", path + ".files") != 0 {
+        throw PrivateFile.failure(errno, path + ".files", .archive)
+      }
+      guard rename(part, path) == 0 else { throw PrivateFile.failure(errno, path, .archive) }
+    } catch {
+      Self.remove(part)
+      // Without its archive it is of no use to anybody.
+      if !PrivateFile.exists(path) { try? FileManager.default.removeItem(atPath: path + ".files") }
+      throw error
+    }
+    return try Archive.open(at: path)
+  }
+
+  /// An archive with all that belongs to it.
+  static func remove(_ path: String) {
+    for left in [path, path + "-wal", path + "-shm"] { unlink(left) }
+    try? FileManager.default.removeItem(atPath: path + ".files")
+  }
+
+  private func redact(to path: String, _ rules: RedactionRules, at time: Timestamp) async throws(ChatError) {
     var identity = try identity()
     identity = Identity(tool: identity.tool, vendor: identity.vendor, app: identity.app, createdAt: time)
     let copy = try Archive.create(at: path, identity)
+    do throws(ChatError) { try await copyAll(to: copy, rules, at: time) } catch {
+      // The first failure is the one to tell.
+      try? await copy.close()
+      throw error
+    }
+    try await copy.close()
+  }
+
+  private func copyAll(to copy: Archive, _ rules: RedactionRules, at time: Timestamp) async throws(ChatError) {
     try await copyUsers(to: copy, rules)
     var after: Int64 = 0
     while let channel = try channels(after: after, limit: 1).first {
-      if Task.isCancelled { throw ChatError.cancelled(.archive) }
       after = channel.ordinal
       try await copyChannel(channel, to: copy, rules)
     }
     try await copy.complete(at: time)
-    return copy
   }
 
   private func copyUsers(to copy: Archive, _ rules: RedactionRules) async throws(ChatError) {
@@ -68,6 +107,7 @@ extension Archive {
     try await copyMembers(of: channel.ordinal, to: copy, target, rules)
     var after: Int64 = 0
     while true {
+      if Task.isCancelled { throw ChatError.cancelled(.archive) }
       let page = try messages(in: channel.ordinal, after: after, limit: 500)
       guard let last = page.last else { return }
       after = last.ordinal

@@ -25,6 +25,7 @@ extension SQLiteLedger {
     try database.transaction { () throws(ChatError) in
       if let unit = try lease() { return unit }
       let others = try database.rows("SELECT DISTINCT owner FROM channels WHERE owner IS NOT NULL") { row in row.text(0) }
+      let owners = try leases
       let gone = others.filter { owners.isGone($0) }
       for owner in gone { try database.run("UPDATE channels SET owner = NULL WHERE owner = ?", .text(owner)) }
       return gone.isEmpty ? nil : try lease()
@@ -36,7 +37,7 @@ extension SQLiteLedger {
       Self.selectUnits + " WHERE owner IS NULL AND state IN ('pending', 'created') ORDER BY channel LIMIT 1",
       read: Self.unit)
     if let unit {
-      try database.run("UPDATE channels SET owner = ? WHERE channel = ?", .text(owners.own), .integer(unit.channel))
+      try database.run("UPDATE channels SET owner = ? WHERE channel = ?", .text(try leases.own), .integer(unit.channel))
     }
     return unit
   }

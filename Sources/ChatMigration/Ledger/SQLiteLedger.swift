@@ -8,9 +8,11 @@ import UnifiedChat
 public actor SQLiteLedger: Ledger {
   public nonisolated let path: String
   let database: Database
-  let owners: LeaseOwners
-  private let lock: ProcessLock
+  let owners: LeaseOwners?
+  private let lock: ProcessLock?
   private let isShared: Bool
+  /// On a medium that takes no writing: what is there can be read, and nothing is noted.
+  private let isReadOnly: Bool
 
   static let applicationID: Int64 = 1_430_473_842  // "UCLr"
   static let version: Int64 = 2
@@ -25,9 +27,16 @@ public actor SQLiteLedger: Ledger {
         .storage(.denied), operation: .writeDestination,
         detail: "\(path): there is no ledger; nothing was written with it, or it has another name")
     }
-    lock = try ProcessLock(path + ".lock", isShared: isShared)
     self.path = path
     self.isShared = isShared
+    isReadOnly = !creates && Self.takesNoWriting(path)
+    guard !isReadOnly else {
+      (lock, owners) = (nil, nil)
+      database = try Database(path: path, mode: .readOnly, operation: .writeDestination)
+      try Self.check(database, path: path)
+      return
+    }
+    lock = try ProcessLock(path + ".lock", isShared: isShared)
     if !PrivateFile.exists(path) {
       do throws(ChatError) { try PrivateFile.create(path, operation: .writeDestination) } catch {
         // Another process was faster.
@@ -43,16 +52,7 @@ public actor SQLiteLedger: Ledger {
   private static func prepare(_ database: Database, path: String, isShared: Bool) throws(ChatError) {
     try database.transaction { () throws(ChatError) in
       if try database.count("SELECT count(*) FROM sqlite_master") == 0 { try database.execute(schema) }
-      guard try database.count("PRAGMA application_id") == Int(applicationID) else {
-        throw ChatError(
-          .storage(.corrupt), operation: .writeDestination,
-          detail: "\(path): not a ledger of this program; name another path")
-      }
-      guard try database.count("PRAGMA user_version") <= Int(version) else {
-        throw ChatError(
-          .storage(.newerVersion), operation: .writeDestination,
-          detail: "\(path): a newer version of this program wrote it; use that one")
-      }
+      try check(database, path: path)
       if try database.count("PRAGMA user_version") < Int(version) { try database.execute(upgradeFrom1) }
       try database.execute(openChannels)
     }
@@ -60,9 +60,29 @@ public actor SQLiteLedger: Ledger {
     if !isShared { try database.run("UPDATE channels SET owner = NULL") }
   }
 
+  /// Neither the file nor its folder, which needs room for a lock and a journal.
+  private static func takesNoWriting(_ path: String) -> Bool {
+    let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    return access(path, W_OK) != 0 || access(folder, W_OK) != 0
+  }
+
+  private static func check(_ database: Database, path: String) throws(ChatError) {
+    guard try database.count("PRAGMA application_id") == Int(applicationID) else {
+      throw ChatError(
+        .storage(.corrupt), operation: .writeDestination,
+        detail: "\(path): not a ledger of this program; name another path")
+    }
+    guard try database.count("PRAGMA user_version") <= Int(version) else {
+      throw ChatError(
+        .storage(.newerVersion), operation: .writeDestination,
+        detail: "\(path): a newer version of this program wrote it; use that one")
+    }
+  }
+
   /// Brings everything into the one file. Later calls throw.
   public func close() throws(ChatError) {
-    owners.end()
+    owners?.end()
+    if isReadOnly { return database.close() }
     do throws(ChatError) {
       try database.execute("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)")
       try database.execute("PRAGMA journal_mode = DELETE")
@@ -70,7 +90,7 @@ public actor SQLiteLedger: Ledger {
       // Another process has it open, and does this when it closes.
     }
     database.close()
-    lock.release()
+    lock?.release()
   }
 
   private static let schema = """
@@ -159,7 +179,7 @@ public actor SQLiteLedger: Ledger {
     for (key, value) in [
       ("archive", archive), ("vendor", vendor.rawValue), ("destination", destination.rawValue), ("rules", rules),
     ] {
-      try database.run("INSERT OR IGNORE INTO run VALUES (?, ?)", .text(key), .text(value))
+      if !isReadOnly { try database.run("INSERT OR IGNORE INTO run VALUES (?, ?)", .text(key), .text(value)) }
       guard try note(key)?.utf8.elementsEqual(value.utf8) == true else {
         throw ChatError(
           .conflict, operation: .writeDestination,
@@ -174,16 +194,27 @@ public actor SQLiteLedger: Ledger {
     try database.first("SELECT value FROM run WHERE key = ?", .text(name)) { row in row.text(0) }
   }
 
+  /// Forgotten on a medium that takes no writing.
   public func setNote(_ name: String, _ value: String?) throws(ChatError) {
+    if isReadOnly { return }
     guard let value else { return try database.run("DELETE FROM run WHERE key = ?", .text(name)) }
     try database.run("INSERT OR REPLACE INTO run VALUES (?, ?)", .text(name), .text(value))
   }
 
   public func claim(_ stage: String) throws(ChatError) -> Bool {
     try database.transaction { () throws(ChatError) in
-      if let owner = try note("stage.\(stage)"), owner != owners.own, !owners.isGone(owner) { return false }
-      try setNote("stage.\(stage)", owners.own)
+      let own = try leases
+      if let owner = try note("stage.\(stage)"), owner != own.own, !own.isGone(owner) { return false }
+      try setNote("stage.\(stage)", own.own)
       return true
+    }
+  }
+
+  /// - Throws: `.storage(.denied)` where nothing can be written.
+  var leases: LeaseOwners {
+    get throws(ChatError) {
+      if let owners { return owners }
+      throw ChatError(.storage(.denied), operation: .writeDestination, detail: "\(path): takes no writing")
     }
   }
 

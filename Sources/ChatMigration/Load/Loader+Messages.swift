@@ -40,6 +40,7 @@ extension Loader {
       records: originals.flatMap {
         [work.form.message($0, users: users)] + work.form.reactions(of: $0, users: users)
       })
+    await budget.spend(messages: batch.records.count - originals.count)
     for (id, found) in try await ledger.destinations(of: batch.records.compactMap(\.message.id), in: work.channel) {
       batch.outcomes[id] = .existed(found)
     }

@@ -28,12 +28,7 @@ extension FidelityReport {
       lines += ["", "Not believed at the destination (\(verification.envelopes)):"]
       lines += Self.cut(verification.envelopeExamples.map { "\($0.kind) \($0.id): \($0.what)" })
     }
-    return (lines + ["", sentence]).map(Self.inert).joined(separator: "\n")
-  }
-
-  /// Ids and reasons come from vendors: a terminal is to show them, not to obey them.
-  private static func inert(_ line: String) -> String {
-    String(String.UnicodeScalarView(line.unicodeScalars.map { $0.properties.generalCategory == .control ? "\u{FFFD}" : $0 }))
+    return (lines + ["", sentence]).map(\.inert).joined(separator: "\n")
   }
 
   private static let shown = 10

@@ -158,6 +158,9 @@ actor RunBudget {
     return granted
   }
 
+  /// What comes along with a message that may be written: the next one waits for it.
+  func spend(messages count: Int) { messages += count }
+
   func reserve(users wanted: Int) throws(ChatError) -> Int {
     try checkTime()
     let left = limits.users.map { $0 - users } ?? wanted

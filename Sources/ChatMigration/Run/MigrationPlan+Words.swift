@@ -8,6 +8,9 @@ extension MigrationPlan {
     let kinds = channelsByKind.sorted { $0.key < $1.key }.map { counted($0.value, "\($0.key) channel") }
     lines.append("  \(list(kinds)) will be made, with \(counted(members, "membership")).")
     lines.append("  \(counted(messages, "message")) will be written in their order, each once.")
+    if reactionMessages > 0 {
+      lines.append("  \(counted(reactionMessages, "reaction")) will each become a message that answers.")
+    }
     if attachments > 0 {
       lines.append("  \(counted(attachments, "attachment")) (\(Self.size(attachmentBytes))) will be stored there.")
     }
@@ -34,7 +37,7 @@ extension MigrationPlan {
     }
     for counted in overLimit { lines.append(line(counted, "over a limit")) }
     if losses.isEmpty && overLimit.isEmpty { lines.append("  Nothing: everything has a place there.") }
-    return lines.joined(separator: "\n")
+    return lines.map(\.inert).joined(separator: "\n")
   }
 
   private func line(_ counted: CountedLoss, _ words: String) -> String {

@@ -11,6 +11,8 @@ public struct MigrationPlan: Sendable, Hashable {
   public var channelsByKind: [String: Int] = [:]
   public var members = 0
   public var messages = 0
+  /// Beside `messages`: what reactions become where that is wanted.
+  public var reactionMessages = 0
   public var attachments = 0
   /// Of those attachments whose size is known.
   public var attachmentBytes: Int64 = 0
@@ -44,7 +46,7 @@ public struct MigrationPlan: Sendable, Hashable {
     object["destination"] = .string(destination.rawValue)
     for (key, value) in [
       ("users", users), ("channels", channels), ("members", members), ("messages", messages),
-      ("attachments", attachments), ("unreadable", unreadable), ("envelopes", envelopes), ("leftOut", leftOut),
+      ("reactionMessages", reactionMessages), ("attachments", attachments), ("unreadable", unreadable), ("envelopes", envelopes), ("leftOut", leftOut),
       ("requests", requests),
     ] { object[key] = JSONValue(value) }
     object["attachmentBytes"] = .int(attachmentBytes)
@@ -78,6 +80,8 @@ struct Planner {
   private var plan: MigrationPlan
   private var losses = LoadTally()
   private var over = LoadTally()
+  /// Messages that reactions of the present channel become.
+  private var reactionMessages = 0
 
   /// Where nobody tells a rate.
   static let assumedRate = 20.0
@@ -149,7 +153,9 @@ struct Planner {
     for record in records {
       let id = record.message.id?.rawValue ?? ""
       note(destination.losses(of: .message(form.message(record, users: users.explicit))), id)
-      if !form.reactions(of: record, users: users.explicit).isEmpty { losses.add(.reactionMessages, of: id) }
+      let reactions = form.reactions(of: record, users: users.explicit).count
+      if reactions > 0 { losses.add(.reactionMessages, of: id) }
+      reactionMessages += reactions
       for attachment in record.message.content.attachments {
         plan.attachments += 1
         plan.attachmentBytes += attachment.size ?? 0
@@ -166,7 +172,9 @@ struct Planner {
 
   mutating func endChannel(messages: Int) {
     let batch = max(1, min(destination.limits.batch, destination.limits.messagesPerRequest ?? .max))
-    plan.requests += (messages + batch - 1) / batch
+    plan.requests += (messages + reactionMessages + batch - 1) / batch
+    plan.reactionMessages += reactionMessages
+    reactionMessages = 0
   }
 
   private mutating func note(_ found: [Loss], _ id: String) { for loss in found { losses.add(loss, of: id) } }

@@ -20,6 +20,12 @@ enum ArchiveReading {
     ], run: runShow)
 
   private static func runShow(_ invocation: Invocation) async throws -> ExitCode {
+    guard !invocation.has("user") || !invocation.has("channel") else {
+      throw Failure(.usage, "archive show takes --user or --channel, not both")
+    }
+    for name in ["limit", "last", "since", "until"] where invocation.has(name) && !invocation.has("channel") {
+      throw Failure(.usage, "--\(name) is of messages: say which with --channel ID")
+    }
     let archive = try Archive.open(at: invocation.operands[0])
     if let id = invocation.value("user") { return try await showUser(UserID(id), archive, invocation.json) }
     if let id = invocation.value("channel") { return try await showMessages(ChannelID(id), archive, invocation) }
@@ -80,7 +86,7 @@ enum ArchiveReading {
     _ id: ChannelID, _ archive: Archive, _ invocation: Invocation
   ) async throws -> ExitCode {
     guard try await archive.channel(id) != nil else {
-      throw Failure(.configuration, "\(archive.path) holds no channel \(id); archive show lists them")
+      throw Failure(.configuration, "\(archive.path) holds no channel \(id.rawValue.inert); archive show lists them")
     }
     let limit = try invocation.integer("limit", in: 1...1_000_000) ?? 50
     let query = ArchiveQuery(
@@ -104,7 +110,7 @@ enum ArchiveReading {
 
   private static func showUser(_ id: UserID, _ archive: Archive, _ json: Bool) async throws -> ExitCode {
     guard let stored = try await archive.user(id) else {
-      throw Failure(.configuration, "\(archive.path) holds no user \(id)")
+      throw Failure(.configuration, "\(archive.path) holds no user \(id.rawValue.inert)")
     }
     if json {
       Standard.line(stored.stored.json)

@@ -17,13 +17,27 @@ enum ArchiveWriting {
       throw Failure(.usage, "archive export writes two files, the lines and their manifest; name one with --to")
     }
     try Files.requireWritable(target)
-    let exported = try await ArchiveLines.export(archive, to: target, inlinesFiles: !invocation.has("no-files"))
+    let inlinesFiles = !invocation.has("no-files")
+    let exported = try await whole {
+      try await ArchiveLines.export(archive, to: target, inlinesFiles: inlinesFiles)
+    }
     Standard.line("\(exported.records) records written to \(target)")
     guard !exported.missingFiles.isEmpty else { return .success }
     Standard.error(
       "unifiedchat: \(exported.missingFiles.count) attachments are not there, the first is \(exported.missingFiles[0]); "
         + "put \(invocation.operands[0]).files beside the archive, or say --no-files")
     return .different
+  }
+
+  /// What appears when it is whole, or not at all.
+  private static func whole<Value: Sendable>(
+    _ body: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value {
+    do { return try await Running.interruptible(ProgressReporter(), body) } catch let error as ChatError
+      where error.kind == .cancelled
+    {
+      throw Failure(.interrupted, "interrupted; nothing of it is left, run it again")
+    }
   }
 
   static let importing = Command(
@@ -65,6 +79,10 @@ enum ArchiveWriting {
         .usage, "nobody here reads exports of \(vendor)" + (known.isEmpty ? "" : "; known: \(known.joined(separator: ", "))"))
     }
     let source = try read(invocation.operands[0], environment(invocation))
+    let check = try await source.check()
+    if check.users == 0, check.channels == 0, check.messages == 0 {
+      throw Failure(.configuration, "\(invocation.operands[0]): holds no users, channels or messages of \(vendor)")
+    }
     let archive = try Archive.openOrCreate(
       at: invocation.value("to") ?? "",
       Archive.Identity(
@@ -112,7 +130,10 @@ enum ArchiveWriting {
     let rules = RedactionRules(
       droppedUsers: Set(invocation.all("drop-user").map { UserID($0) }), masksBodies: invocation.has("mask-bodies"))
     guard rules != RedactionRules() else { throw Failure(.usage, "archive redact needs --drop-user ID or --mask-bodies") }
-    let copy = try await archive.redacted(to: invocation.value("to") ?? "", rules, at: SystemClock().now)
+    let target = invocation.value("to") ?? ""
+    let copy = try await whole {
+      try await archive.redacted(to: target, rules, at: SystemClock().now)
+    }
     let counts = try await copy.counts()
     try await copy.close()
     Standard.line(

@@ -19,7 +19,9 @@ enum ChatCommand {
     ],
     details: """
       A line is stored before it is sent: killed at any point and started again, it goes out once. With --json every \
-      event is one JSON line, and a line of input counts as taken once its "pending" is printed.
+      event is one JSON line, and a line of input counts as taken once its "pending" is printed. Input that is no \
+      terminal ends with exit code 5 when a line of it was not done or not sent; while the service cannot be reached it \
+      waits.
 
       \(ChatInput.guide)
       """,
@@ -31,6 +33,7 @@ enum ChatCommand {
     }
     let limit = try invocation.integer("history", in: 0...100_000) ?? 20
     let settings = try Settings(invocation)
+    Secrets.warn(try settings.profile(named: invocation.value("profile")).credentials)
     let chat = try Chat(
       configuration: settings.configuration, registry: settings.registry, profile: invocation.value("profile"))
     let user = UserID(invocation.value("as") ?? "")
@@ -52,7 +55,9 @@ enum ChatCommand {
       guard try await room.take(line) else { break }
     }
     await room.finish()
-    return .success
+    // A person has seen it; a script looks at the code.
+    let failures = await room.failures
+    return screen.isInteractive || failures == 0 ? .success : .destination
   }
 
   private static func caughtUp(_ events: ChatEventStream) async {

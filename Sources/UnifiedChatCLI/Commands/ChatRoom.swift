@@ -17,6 +17,8 @@ actor ChatRoom {
   private var lastRead: [UserID: MessagePosition] = [:]
   private var isLost = false
   private var events: Task<Void, Never>?
+  /// Lines of this run that were not done, and messages that were refused for good.
+  private(set) var failures = 0
 
   init(chat: Chat, screen: ChatScreen, user: UserID) {
     self.chat = chat
@@ -67,6 +69,7 @@ actor ChatRoom {
     } catch let error as ChatError {
       // A full disk: what is typed would be lost.
       if case .storage = error.kind { throw error }
+      failures += 1
       screen.problem("\(error)")
     }
     return true
@@ -223,6 +226,7 @@ actor ChatRoom {
       screen.message("sent", message, mark: "✓")
     case .messageFailed(let message):
       screen.pass("")
+      failures += 1
       screen.message("failed", message, mark: "✗")
       if case .failed(let error) = message.state { screen.problem("not sent: \(error); /resend or /cancel") }
     case .messageUpdated(let message) where isHere(message) && message.editedAt != nil && message.sender != user:
@@ -282,7 +286,9 @@ actor ChatRoom {
     case .reconnecting(let attempt):
       isLost = true
       screen.problem("link lost, trying again (\(attempt)); what you write is kept")
-    case .refused(let reason): screen.problem("the service ended the session: \(reason)")
+    case .refused(let reason):
+      failures += 1
+      screen.problem("the service ended the session: \(reason)")
     case .connected:
       screen.pass("")
       if screen.json { screen.note("connected") } else if isLost { screen.hint("connected again") }

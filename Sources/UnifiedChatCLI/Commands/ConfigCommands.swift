@@ -11,6 +11,9 @@ enum ConfigCommands {
     examples: ["unifiedchat config check --config unifiedchat.json"]
   ) { invocation in
     let settings = try Settings(invocation)
+    for profile in settings.configuration.profiles.values.sorted(by: { $0.name < $1.name }) {
+      Secrets.warn(profile.credentials)
+    }
     let names = settings.configuration.profiles.keys.sorted().map { name in
       name == settings.configuration.use ? "\(name) (in use)" : name
     }

@@ -2,8 +2,15 @@ import AllAdapters
 import ChatInterchange
 import ChatJSON
 import ChatSamples
+import Dispatch
 import Foundation
 import UnifiedChat
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
 
 /// The steps of a demo; the program itself does each, as a user would call it.
 struct DemoRun {
@@ -136,6 +143,22 @@ struct DemoRun {
     process.standardOutput = output
     do { try process.run() } catch {
       throw Failure(.configuration, "\(process.executableURL?.path ?? "?") cannot be run: build it with make demo")
+    }
+    // Whoever ends the demo ends the step that it is at, too.
+    let sources = [SIGINT, SIGTERM].map { number in
+      signal(number, SIG_IGN)
+      let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+      let child = process.processIdentifier
+      source.setEventHandler {
+        kill(child, number)
+        _exit(ExitCode.interrupted.rawValue)
+      }
+      source.resume()
+      return source
+    }
+    defer {
+      for source in sources { source.cancel() }
+      for number in [SIGINT, SIGTERM] { signal(number, SIG_DFL) }
     }
     let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
     process.waitUntilExit()

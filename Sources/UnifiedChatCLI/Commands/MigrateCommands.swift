@@ -43,6 +43,7 @@ enum MigrateCommands {
     examples: ["unifiedchat migrate plan --from rescue.uchat --to openim"]
   ) { invocation in
     let run = try make(invocation)
+    try await requireKnownChannels(invocation, run)
     let plan = try await Running.interruptible(run.progress) { try await run.plan() }
     Standard.line(invocation.json ? plan.json().text() : plan.words())
     return .success
@@ -64,6 +65,7 @@ enum MigrateCommands {
 
   private static func execute(_ invocation: Invocation) async throws -> ExitCode {
     let run = try make(invocation)
+    try await requireKnownChannels(invocation, run)
     let report = try await resumable("migrate resume") {
       try await Running.interruptible(run.progress) { try await run.run() }
     }
@@ -80,6 +82,11 @@ enum MigrateCommands {
   }
 
   // MARK: Parts
+
+  /// What a source holds is known when it has been read.
+  private static func requireKnownChannels(_ invocation: Invocation, _ run: MigrationRun) async throws {
+    if !run.hasSource { try await FilterOptions.requireKnownChannels(invocation, in: run.archivePath) }
+  }
 
   /// Tells how to go on when `body` was stopped.
   static func resumable<Value>(_ command: String, _ body: () async throws -> Value) async throws -> Value {

@@ -47,16 +47,21 @@ enum SeedCommand {
         throw Failure(.storage, "\(part): cannot be written; name a folder that exists and is yours")
       }
     }
-    guard let handle = Files.isStandardOutput(target) ? .standardOutput : FileHandle(forWritingAtPath: part) else {
+    // A reader of standard output who has had enough is no failure.
+    let handle = Files.isStandardOutput(target) ? nil : FileHandle(forWritingAtPath: part)
+    guard handle != nil || Files.isStandardOutput(target) else {
       throw Failure(.storage, "\(part): cannot be opened for writing")
     }
-    var buffer = Data()
+    func flush(_ bytes: [UInt8]) throws {
+      if let handle { try handle.write(contentsOf: bytes) } else { Standard.write(bytes, to: .output) }
+    }
+    var buffer: [UInt8] = []
     var summary = SeedSummary()
     do {
       let sink: RecordSink = { record in
-        buffer.append(contentsOf: RecordLines.line(record))
+        buffer += RecordLines.line(record)
         if buffer.count > 1 << 20 {
-          try handle.write(contentsOf: buffer)
+          try flush(buffer)
           buffer.removeAll(keepingCapacity: true)
         }
       }
@@ -68,8 +73,8 @@ enum SeedCommand {
           try sink(record)
         }
       }
-      try handle.write(contentsOf: buffer)
-      try handle.close()
+      try flush(buffer)
+      try handle?.close()
     } catch {
       if !isStream { try? FileManager.default.removeItem(atPath: part) }
       if error is SeedError { throw error }

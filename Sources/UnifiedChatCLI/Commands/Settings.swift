@@ -36,6 +36,7 @@ struct Settings {
 
   /// Secrets of tools, which need the admin's beside the app's.
   func environment(_ profile: Profile, device: String) throws -> AdapterEnvironment {
+    Secrets.warn(profile.credentials)
     var environment = AdapterEnvironment(device: device)
     environment.appKey = try profile.credentials.appKey?.resolve(field: "credentials/appKey")
     guard let admin = profile.credentials.admin else {

@@ -23,7 +23,12 @@ enum VerifyCommand {
       + "0 only when all are equal.", run: run)
 
   private static func run(_ invocation: Invocation) async throws -> ExitCode {
-    if let file = invocation.value("combined") { try Files.requireWritable(file) }
+    if let file = invocation.value("combined") {
+      try Files.requireWritable(file)
+      guard !invocation.json || !Files.isStandardOutput(file) else {
+        throw Failure(.usage, "--json and --combined \(file) both want standard output; name a file for the signs")
+      }
+    }
     try MigrateCommands.requireReports(invocation)
     let settings = try Settings(invocation)
     let target = try settings.profile(named: invocation.value("against"))

@@ -1,7 +1,9 @@
 import ChatEmulation
 import ChatJSON
+import ChatMigration
 import ChatSamples
 import ChatTransport
+import Foundation
 import UnifiedChat
 
 extension Failure {
@@ -9,16 +11,19 @@ extension Failure {
   init(reporting error: any Error) {
     switch error {
     case let failure as Failure: self = failure
-    case let error as ChatError: self.init(Self.code(error), "\(error)")
+    // Ids of a service or a file may stand in it.
+    case let error as ChatError: self.init(Self.code(error), "\(error)".inert)
     case let error as SeedError: self.init(.configuration, "\(error)")
     case let error as EmulatorError: self.init(.configuration, "\(error)")
     case let error as EmulatorServerError: self.init(.configuration, "\(error)")
     case is CancellationError: self.init(.interrupted, "interrupted; what was confirmed is kept, run it again to go on")
-    default: self.init(.configuration, "\(error)".split(separator: "\n").joined(separator: " "))
+    default: self.init(.configuration, error.localizedDescription.inert)
     }
   }
 
   private static func code(_ error: ChatError) -> ExitCode {
+    // An input file that is not there, or may not be read.
+    if case .storage(.denied) = error.kind, error.operation == .plan { return .configuration }
     if case .storage = error.kind { return .storage }
     if error.kind == .cancelled { return .interrupted }
     switch error.operation {

@@ -1,3 +1,4 @@
+import ChatMigration
 import UnifiedChat
 
 /// A message as one line for a person.
@@ -23,19 +24,5 @@ enum MessageText {
     }
   }
 
-  /// Marks and overrides of direction, which make a text look like another.
-  private static func turnsText(_ scalar: UInt32) -> Bool {
-    (0x202A...0x202E).contains(scalar) || (0x2066...0x2069).contains(scalar) || (0x200E...0x200F).contains(scalar)
-      || scalar == 0x061C
-  }
-
-  /// Without control characters: a message must not move a terminal's cursor or change its title.
-  static func safe(_ text: String) -> String {
-    String(
-      String.UnicodeScalarView(
-        text.unicodeScalars.map { scalar in
-          scalar.properties.generalCategory == .control || scalar.properties.generalCategory == .format
-            && Self.turnsText(scalar.value) ? " " : scalar
-        }))
-  }
+  static func safe(_ text: String) -> String { text.inert }
 }

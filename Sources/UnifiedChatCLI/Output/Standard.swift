@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import UnifiedChat
 
 #if canImport(Glibc)
   import Glibc
@@ -53,16 +54,30 @@ enum Standard {
 
 /// Secrets of files, without the newline that editors add.
 enum Secrets {
-  static func read(file: String) throws -> String {
-    guard let data = FileManager.default.contents(atPath: file) else {
-      throw Failure(.configuration, "\(file): the secret cannot be read; create the file with mode 0600")
+  /// Of those that are files and that others on this machine can read.
+  static func warn(_ credentials: Profile.Credentials) {
+    for reference in [credentials.admin, credentials.appKey, credentials.token] {
+      if case .file(let path)? = reference { warn(file: path) }
     }
+  }
+
+  private static let warned = Mutex<Set<String>>([])
+
+  private static func warn(file: String) {
+    guard warned.withLock({ $0.insert(file).inserted }) else { return }
     // Secrets that an orchestrator mounts are links.
     let target = (file as NSString).resolvingSymlinksInPath
     let mode = try? FileManager.default.attributesOfItem(atPath: target)[.posixPermissions] as? Int
     if let mode, mode & 0o077 != 0 {
-      Standard.error("warning: \(file): others on this machine can read this secret; chmod 600 it")
+      Standard.error("warning: \(file.inert): others on this machine can read this secret; chmod 600 it")
     }
+  }
+
+  static func read(file: String) throws -> String {
+    guard let data = FileManager.default.contents(atPath: file) else {
+      throw Failure(.configuration, "\(file): the secret cannot be read; create the file with mode 0600")
+    }
+    warn(file: file)
     var text = String(decoding: data, as: UTF8.self)
     if text.hasSuffix("\n") { text.removeLast() }
     guard !text.isEmpty else { throw Failure(.configuration, "\(file): the secret is empty") }
