@@ -59,6 +59,25 @@ struct OpenIMSchemaSampleTests {
     try compare(lines, "content")
   }
 
+  @Test("frames of the gateway in JSON, as the program writes them and as a server sent them")
+  func frames() throws {
+    let codec = OpenIMCodec(form: .json, isCompressed: false)
+    let requests = try OpenIMOperation.allCases.map { operation in
+      let frame = OpenIMRequestFrame(
+        operation: operation.rawValue, sender: "alice", operationID: "op", increment: "alice_1",
+        data: try operation.request?.encode([:]) ?? [])
+      return try JSONValue(parsing: codec.encode(frame))
+    }
+    try compare(requests, "request-frame")
+    let own = [
+      OpenIMResponseFrame(operation: 1003, increment: "alice_1", operationID: "op", data: [1, 2, 3]),
+      OpenIMResponseFrame(operation: 2001, operationID: "op", data: [1]), OpenIMResponseFrame(operation: 2002),
+    ]
+    let recorded = try Recording.lines("json-probe.jsonl").compactMap { $0["frame"] }
+    #expect(recorded.count >= 20)
+    try compare(own.map { try JSONValue(parsing: codec.encode($0)) } + recorded, "response-frame")
+  }
+
   @Test("every call of the REST API that is emulated, and every notice that it causes")
   func calls() throws {
     let script = try RESTScript()
@@ -68,6 +87,9 @@ struct OpenIMSchemaSampleTests {
     let recorded = try Self.recorded()
     try compare(script.lines + recorded.calls, "rest-call")
     try compare(script.notices + recorded.notices, "notice")
+    let sends = (script.lines + recorded.calls).filter { $0["path"] == "/msg/send_msg" }.compactMap { $0["request"] }
+    #expect(sends.count > 3)
+    try compare(sends, "send_msg")
     let types = Set(script.notices.compactMap { $0["contentType"]?.int })
     let all: Set<Int64> = [
       1201, 1202, 1203, 1205, 1206, 1207, 1208, 1209, 1210, 1300, 1303, 1305, 1306, 1307, 1501, 1502, 1503, 1504, 1505,

@@ -79,6 +79,34 @@ struct SendbirdFactTests {
     #expect(await control.rules().first { $0.id == id }?.hits == 1)
   }
 
+  @Test("a search takes only what was written in a time and has the custom type, where these are given")
+  func searchOptions() async throws {
+    let lab = try Lab()
+    try await lab.makeUsers("ana", "bob")
+    let url = try await lab.rest("POST", "group_channels", ["user_ids": ["ana", "bob"]]).json["channel_url"]?.string
+    let channel = try #require(url)
+    var times: [Int64] = []
+    for (number, type) in ["order", "", "order", "other"].enumerated() {
+      await lab.host.advance(by: .seconds(1))
+      let json = try await lab.rest(
+        "POST", "group_channels/\(channel)/messages",
+        [
+          "message_type": "MESG", "user_id": "ana", "message": .string("find me \(number)"), "custom_type": .string(type),
+        ]
+      ).json
+      times.append(try #require(json["created_at"]?.int))
+    }
+    func found(_ more: String) async throws -> [String] {
+      let json = try await lab.rest("GET", "search/messages?query=find&user_id=ana&limit=20" + more).json
+      return (json["results"]?.array ?? []).compactMap { $0["message"]?.string }.map { String($0.suffix(1)) }
+    }
+    #expect(try await found("&custom_type=") == ["3", "2", "1", "0"])
+    #expect(try await found("&custom_type=order") == ["2", "0"])
+    #expect(try await found("&message_ts_from=\(times[1])") == ["3", "2", "1"])
+    #expect(try await found("&message_ts_to=\(times[1])") == ["1", "0"])
+    #expect(try await found("&message_ts_from=\(times[1])&message_ts_to=\(times[2])&custom_type=order") == ["2"])
+  }
+
   @Test("a pair is the same whoever asks and however often one is named; another pair and an unknown user are not")
   func distinct() async throws {
     let lab = try Lab()

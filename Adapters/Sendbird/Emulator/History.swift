@@ -186,11 +186,16 @@ extension SendbirdEmulator {
     let url = call.query["channel_url"].map { ChannelID($0) }
     let scope = viewer.map { Array($0.rooms.values) } ?? Array(rooms.values)
     let isExact = call.query.bool("exact_match") ?? false
+    let customType = call.query["custom_type"].flatMap { $0.isEmpty ? nil : $0 }
+    let first = call.query["message_ts_from"].flatMap { Int64($0) } ?? .min
+    let last = call.query["message_ts_to"].flatMap { Int64($0) } ?? .max
     var hits: [(StoredMessage, Room)] = []
     for room in scope where !room.isOpen && (url == nil || room.url == url) {
       let oldest = viewer.flatMap { room.members[$0.id] }?.historyOffset ?? .min
       hits += room.messages.filter { message in
-        guard !message.isRemoved, message.createdAt > oldest else { return false }
+        guard !message.isRemoved, message.createdAt > oldest, message.createdAt >= first, message.createdAt <= last,
+          customType.map({ Key($0) == Key(message.customType) }) ?? true
+        else { return false }
         return isExact ? Key(message.text) == Key(words) : message.text.containsIgnoringCase(words)
       }.map { ($0, room) }
     }
