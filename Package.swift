@@ -149,6 +149,7 @@ let package = Package(
         "ChatConformance", "UnifiedChat", "ChatJSON", "ChatInterchange", "ChatTransport", "ChatEmulation",
         "ChatClient", "ChatCache", "ChatMigration", "ChatHarness", "AllAdapters",
       ], path: "Tests/Conformance"),
+    tests("MutantTests", ["ChatConformance", "ChatHarness", "ChatClient", "UnifiedChat"], path: "Tests/Mutants"),
     tests("ChatSamplesTests", ["ChatSamples", "UnifiedChat", "ChatJSON", "ChatInterchange"]),
     tests("UnifiedChatCLITests", ["UnifiedChat", "ChatJSON", "ChatInterchange", "UnifiedChatCLI", "HelloChat"]),
     tests("ArchitectureTests", []),

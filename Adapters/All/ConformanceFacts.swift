@@ -8,8 +8,17 @@ public struct ConformanceFacts: Sendable {
   public var settings: [String: String] = [:]
   /// JSON Pointers into the frame of a pushed message; `{channel}` stands for its channel.
   public var paths: [String: String] = [:]
+  /// Changes that make a pushed text message an odd one: JSON Pointers into its frame, and values as JSON.
+  /// `unknownType` brings the member `zz`, `loneSurrogate` and `escapedKeys` a text.
+  public var odd: [String: [String: String]] = [:]
+  /// Codes with which a send is refused for good, and the names of their kinds.
+  public var codes: [Int: String] = [:]
+  /// The body of an answer with status 200 and an error inside, and its code; nil where clients ask by frames.
+  public var errorBody: (text: String, code: String)?
   /// Options of a profile, as JSON, with which a login ends another one of the same user.
   public var exclusive: [String: String] = [:]
+  /// Options of a profile, as JSON, with which frames are JSON.
+  public var json: [String: String] = [:]
 }
 
 extension AllAdapters {
@@ -23,7 +32,18 @@ extension AllAdapters {
         settings: [
           "invite.acceptance": #"{"autoAcceptInvitations":false}"#, "history.newMembers": #"{"historyForNewMembers":true}"#,
         ],
-        paths: ["id": "/msg_id", "time": "/ts", "sender": "/user/guest_id", "unknown": "/zz_unknown"])
+        paths: [
+          "id": "/msg_id", "time": "/created_at", "sender": "/user/guest_id", "unknown": "/zz_unknown",
+          "channel.unknown": "/zz_unknown", "channel.unread": "/unread_message_count",
+        ],
+        odd: [
+          "standingToken": ["/next": #""stuck""#, "/has_more": "true"],
+        ],
+        codes: [
+          900_020: "permission", 900_041: "permission", 900_050: "permission", 900_060: "permission", 900_080: "permission",
+          900_070: "notFound", 400_201: "notFound",
+        ],
+        errorBody: (#"{"error":true,"code":900500,"message":"nobody"}"#, "900500"))
     case ("openim", _):
       ConformanceFacts(
         differences: ["ownerCannotLeave", "usersCannotBeDisabled"],
@@ -31,19 +51,34 @@ extension AllAdapters {
         paths: [
           "time": "/data/msgs/{channel}/Msgs/0/sendTime", "type": "/data/msgs/{channel}/Msgs/0/contentType",
           "sender": "/data/msgs/{channel}/Msgs/0/sendID",
-        ])
+        ],
+        odd: [
+          "unknownType": ["/data/msgs/{channel}/Msgs/0/contentType": "9999", "/data/msgs/{channel}/Msgs/0/content": #""eyJ6eiIgOiBbMS4wLCAxZTIsIDkwMDcxOTkyNTQ3NDA5OTNdfQ==""#],
+          "loneSurrogate": ["/data/msgs/{channel}/Msgs/0/content": #""eyJjb250ZW50IjoiXHVkODNkIGhhbGYifQ==""#], "escapedKeys": ["/data/msgs/{channel}/Msgs/0/content": #""eyJcdTAwNjNvbnRlbnQiOiJlc2NhcGVkIn0=""#],
+        ],
+        codes: [1302: "permission", 1402: "permission", 1403: "permission", 1204: "notFound", 1101: "notFound"],
+        errorBody: (#"{"errCode":1004,"errMsg":"RecordNotFoundError","errDlt":"nobody"}"#, "1004"))
     case ("leancloud", "session"):
       ConformanceFacts(
         differences: ["usersNeedNoRegistration"],
         limits: ["user.bytes": 50, "page.history": 1000, "signature.seconds": 1], settings: ["signature": #"{"signature":true}"#],
-        paths: ["id": "/id", "time": "/timestamp", "sender": "/fromPeerId", "unknown": "/zzUnknown"])
+        paths: ["id": "/id", "time": "/timestamp", "sender": "/fromPeerId", "unknown": "/zzUnknown"],
+        odd: leanCloudOdd)
     case ("leancloud", _):
       ConformanceFacts(
         differences: ["usersNeedNoRegistration", "distinctSurvivesMemberChange"],
         limits: ["user.bytes": 64, "page.history": 100, "mute.timed": 0], settings: ["signature": #"{"signature":true}"#],
-        // Its frames are protobuf: a member that the format does not name has no place in them.
-        paths: ["id": "/id", "time": "/timestamp", "sender": "/fromPeerId"], exclusive: ["tag": #""mobile""#])
+        paths: ["id": "/id", "time": "/timestamp", "sender": "/fromPeerId", "unknown": "/zzUnknown"], odd: leanCloudOdd,
+        codes: [4315: "permission", 4317: "permission", 4401: "notFound", 4303: "notFound", 4109: "tooLarge"],
+        exclusive: ["tag": #""mobile""#], json: ["protocol": #""json""#])
     default: ConformanceFacts()
     }
   }
+
+  /// The bodies of odd messages of both of LeanCloud's models, which have their JSON in a string.
+  private static let leanCloudOdd = [
+    "unknownType": ["/msg": #""{\"_lctype\":-77,\"zz\" : [1.0, 1e2, 9007199254740993]}""#],
+    "loneSurrogate": ["/msg": #""{\"_lctype\":-1,\"_lctext\":\"\\ud83d half\"}""#],
+    "escapedKeys": ["/msg": #""{\"\\u005flctype\":-1,\"_lct\\u0065xt\":\"escaped\"}""#],
+  ]
 }

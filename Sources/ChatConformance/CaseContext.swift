@@ -8,6 +8,8 @@ import UnifiedChat
 final class CaseContext: Sendable {
   let id: String
   let harness: any ConformanceHarness
+  /// Its faults change what is in frames.
+  private let usesJSON: Bool
   private let directory: URL
   private let state = Mutex(State())
 
@@ -32,8 +34,9 @@ final class CaseContext: Sendable {
     var secrets: Set<String> = []
   }
 
-  init(id: String, harness: any ConformanceHarness, directory: URL) {
+  init(id: String, harness: any ConformanceHarness, directory: URL, usesJSON: Bool = false) {
     self.id = id
+    self.usesJSON = usesJSON
     self.harness = harness
     self.directory = directory
   }
@@ -86,7 +89,7 @@ final class CaseContext: Sendable {
     let adapter = try await harness.makeAdapter(
       TestDevice(
         name: "\(id.lowercased())-\(place)-\(name)", clock: clock, credentials: credentials, isExclusive: isExclusive,
-        log: log))
+        usesJSON: usesJSON, log: log))
     let folder = directory.appendingPathComponent("\(place)-\(name)").path
     let ids = LocalIDs(prefix: "\(id.lowercased())-\(number)")
     var options = ChatOptions(

@@ -31,17 +31,21 @@ public struct TestDevice: Sendable {
   public var credentials: (any CredentialProvider)?
   /// Logs in in the way that ends another login of the same user, where the vendor has such a way.
   public var isExclusive: Bool
+  /// Speaks in frames of JSON where the vendor has several forms, so that a fault can change what is in them.
+  public var usesJSON: Bool
   /// Gets every line that the adapter writes, at the most verbose level.
   public var log: (@Sendable (Profile.LogLevel, String) -> Void)?
 
   public init(
     name: String, clock: any ChatClock, credentials: (any CredentialProvider)? = nil, isExclusive: Bool = false,
+    usesJSON: Bool = false,
     log: (@Sendable (Profile.LogLevel, String) -> Void)? = nil
   ) {
     self.name = name
     self.clock = clock
     self.credentials = credentials
     self.isExclusive = isExclusive
+    self.usesJSON = usesJSON
     self.log = log
   }
 }
@@ -57,6 +61,12 @@ public protocol ConformanceHarness: Sendable {
   var limits: [String: Int64] { get }
   /// Where the parts of a pushed message stand in its frame, as JSON Pointers; `{channel}` stands for its channel.
   var paths: [String: String] { get }
+  /// Changes that make a pushed text message an odd one, by name: JSON Pointers as in `paths`, and values as JSON.
+  var odd: [String: [String: String]] { get }
+  /// Codes with which the service refuses a send for good, and the names of their kinds.
+  var codes: [Int: String] { get }
+  /// A body of a request's answer with an error inside, and its code; nil where clients ask by frames.
+  var errorBody: (text: String, code: String)? { get }
   /// What an app's server signs with; nil where nothing is signed.
   var signingSecret: String? { get }
   var clock: any ChatClock { get }
@@ -96,6 +106,9 @@ extension ConformanceHarness {
   public var differences: Set<DeclaredDifference> { [] }
   public var limits: [String: Int64] { [:] }
   public var paths: [String: String] { [:] }
+  public var odd: [String: [String: String]] { [:] }
+  public var codes: [Int: String] { [:] }
+  public var errorBody: (text: String, code: String)? { nil }
   public var signingSecret: String? { nil }
   public func leftovers() async -> [String] { [] }
   public func unexpectedCalls() async -> [String] { [] }

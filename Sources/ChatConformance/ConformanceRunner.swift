@@ -162,7 +162,8 @@ public struct ConformanceRunner: Sendable {
       await harness.cleanUp()
       return Outcome(verdict: .error("no folder for caches: \(error)"), capabilities: harness.capabilities)
     }
-    let context = CaseContext(id: candidate.id, harness: harness, directory: directory)
+    let context = CaseContext(
+      id: candidate.id, harness: harness, directory: directory, usesJSON: candidate.hooks.contains("patch"))
     var outcome = Outcome(verdict: await limited(candidate, context), capabilities: harness.capabilities)
     if outcome.verdict.breaksRun, options.transcriptLines > 0 {
       outcome.transcript = await harness.transcript(limit: options.transcriptLines)

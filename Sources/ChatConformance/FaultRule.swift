@@ -41,6 +41,12 @@ public struct FaultRule: Sendable, Hashable, CustomStringConvertible {
     case act(UserFault)
     /// A message in fragments of these sizes; sockets only.
     case fragment([Int])
+    /// This text goes out before the frame.
+    case raw(String)
+    /// These bytes go out before the frame.
+    case rawBytes([UInt8])
+    /// The byte at this place of the frame, its header included, has its highest bit turned; sockets only.
+    case corrupt(offset: Int)
   }
 
   /// What a service does to one user.
@@ -94,6 +100,8 @@ public struct FaultRule: Sendable, Hashable, CustomStringConvertible {
       case .stall: "stall"
       case .act(let fault): fault.rawValue
       case .fragment: "fragment"
+      case .raw, .rawBytes: "raw"
+      case .corrupt: "corrupt"
       }
     switch phase {
     case .afterCommit: return [name, "afterCommit"]

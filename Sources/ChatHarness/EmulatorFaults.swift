@@ -20,10 +20,10 @@ final class EmulatorFaults: FaultControl {
     self.settings = settings
     var hooks: Set<String> = [
       "closeSocket", "afterCommit", "beforeReply", "drop", "fail", "duplicate", "reorder", "delay", "http", "truncateBody", "patch",
-      "stall", "kick", "kickByAdmin", "expireCredential", "revokeCredential", "disableUser", "goaway",
+      "stall", "raw", "kick", "kickByAdmin", "expireCredential", "revokeCredential", "disableUser", "goaway",
       "refuseConnections", "restart", "clock.server", "journal",
     ]
-    if isOnSockets { hooks.insert("fragment") } else { hooks.insert("virtualTime") }
+    if isOnSockets { hooks.formUnion(["fragment", "corrupt"]) } else { hooks.insert("virtualTime") }
     self.hooks = hooks.union(settings.keys.map { "setting.\($0)" })
   }
 
@@ -142,6 +142,9 @@ final class EmulatorFaults: FaultControl {
     case .stall: .stall
     case .act(let fault): .act(act(fault))
     case .fragment(let sizes): .fragment(sizes)
+    case .raw(let text): .raw(.text(text))
+    case .rawBytes(let bytes): .raw(.binary(bytes))
+    case .corrupt(let offset): .corrupt(offset: offset, xor: 0x80)
     }
   }
 }

@@ -12,12 +12,16 @@ public struct EmulatorHarness: ConformanceHarness {
   public let differences: Set<DeclaredDifference>
   public let limits: [String: Int64]
   public let paths: [String: String]
+  public let odd: [String: [String: String]]
+  public let codes: [Int: String]
+  public let errorBody: (text: String, code: String)?
   public let signingSecret: String? = adminSecret
   public let seed: UInt64
 
   private let entry: AdapterRegistry.Entry
   private let profile: Profile
   private let exclusive: [String: String]
+  private let json: [String: String]
   private let host: EmulatorHost
   private let server: EmulatorServer?
   private let time: any ChatClock
@@ -51,7 +55,11 @@ public struct EmulatorHarness: ConformanceHarness {
     let facts = AllAdapters.facts(of: vendor, model: model)
     control = EmulatorFaults(host: host, isOnSockets: target == .loopback, settings: facts.settings)
     paths = facts.paths
+    odd = facts.odd
+    codes = facts.codes
+    errorBody = facts.errorBody
     exclusive = facts.exclusive
+    json = facts.json
     differences = Set(facts.differences.compactMap { DeclaredDifference(rawValue: $0) })
     self.limits = facts.limits
     server = target == .loopback ? try await EmulatorServer(host) : nil
@@ -109,7 +117,9 @@ public struct EmulatorHarness: ConformanceHarness {
     environment.credentials = device.credentials
     environment.log = device.log
     var profile = profile
-    if device.isExclusive { for (name, value) in exclusive { profile.options[name] = JSONText(unchecked: value) } }
+    var more = device.isExclusive ? exclusive : [:]
+    if device.usesJSON { more.merge(json) { first, _ in first } }
+    for (name, value) in more { profile.options[name] = JSONText(unchecked: value) }
     return try entry.makeAdapter(profile, environment)
   }
 

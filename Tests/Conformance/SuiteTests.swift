@@ -1,3 +1,4 @@
+import ChatHarness
 import ChatJSON
 import Testing
 import UnifiedChat
@@ -27,6 +28,91 @@ struct SuiteTests {
     }
   }
 
+  @Test("every capability that can be called is needed or looked at by a case")
+  func capabilities() {
+    // Declared by somebody one day, and not yet part of a face of the contract.
+    let withoutCall: Set<Capability> = [
+      .channelService, .channelDraft, .channelBurnDuration, .memberJoinRequest, .fileResume, .contactFriends,
+      .storageEncryptedAtRest, .sourceDelta,
+    ]
+    // Cases that need something else look closer where these are declared.
+    let lookedAt: Set<Capability> = [
+      .channelGroup, .messageRecallTombstone, .messageClientID, .destinationTime, .presenceSubscribe, .unreadSendClears,
+      .messageMerge, .messageDeleteForMe, .receiptGroupReaders, .searchLocal, .messageLocalExtension,
+    ]
+    let shown = Set(ConformanceSuite.written.flatMap(\.needs)).union(lookedAt)
+    for capability in Capability.allCases where !shown.contains(capability) {
+      #expect(withoutCall.contains(capability), "no case is about \(capability.rawValue)")
+    }
+  }
+
+  @Test("a level leaves out what it says, and a named case runs at any level")
+  func levels() {
+    let stress = ConformanceCase("CONN-98", "t", .s1, tags: [.stress]) { _ in }
+    let small = ConformanceCase("CONN-99", "t", .s2) { _ in }
+    var options = ConformanceOptions(level: .full)
+    #expect(options.levelSkip(stress) == .profile("full") && options.levelSkip(small) == nil)
+    options.level = .quick
+    #expect(options.levelSkip(stress) == .profile("quick") && options.levelSkip(small) == .profile("quick"))
+    options.cases = ["CONN-98"]
+    #expect(options.levelSkip(stress) == nil)
+  }
+
+  @Test("a known failure is put up with until its day, and its passing is told")
+  func knownFailures() async {
+    let failing = ConformanceCase("CONN-98", "t", .s1) { try $0.expect(false, "true") }
+    let passing = ConformanceCase("CONN-99", "t", .s1) { _ in }
+    let entries = [("CONN-98", "9999-01-01"), ("CONN-99", "9999-01-01")].map {
+      KnownFailure(adapter: "ideal", id: $0.0, issue: "#1", until: $0.1)
+    }
+    var options = ConformanceOptions(knownFailures: entries)
+    let report = await ConformanceRunner(options: options, cases: [failing, passing]).run(
+      adapter: "ideal", target: .ideal
+    ) { IdealHarness(seed: $0) }
+    #expect(report.results.map(\.verdict.name) == ["xfail", "xpass"])
+    #expect(report.failed)
+    options.knownFailures[0].until = "2020-01-01"
+    let late = await ConformanceRunner(options: options, cases: [failing]).run(adapter: "ideal", target: .ideal) {
+      IdealHarness(seed: $0)
+    }
+    #expect(late.results.map(\.verdict.name) == ["fail"])
+  }
+
+  @Test("a case that meets a declared difference says so, and one that skips by itself names the reason")
+  func verdicts() async {
+    let cases = [
+      ConformanceCase("CONN-97", "t", .s1) { context in
+        try context.expect(!context.differs(.usersNeedNoRegistration), "the model itself differs in nothing")
+      },
+      ConformanceCase("CONN-98", "t", .s1) { _ in throw CaseSkip(reason: .rule("x")) },
+      ConformanceCase("CONN-99", "t", .s1, tags: [.wire]) { _ in },
+    ]
+    let report = await ConformanceRunner(cases: cases).run(adapter: "ideal", target: .ideal) { IdealHarness(seed: $0) }
+    #expect(report.results.map(\.verdict) == [.pass, .skip(.rule("x")), .skip(.noHook("wire"))])
+  }
+
+  @Test(
+    "random scripts with faults agree with the model",
+    arguments: [("ideal", nil), ("sendbird", nil), ("openim", nil), ("leancloud", "session")] as [(String, String?)])
+  func model(vendor: String, model: String?) async throws {
+    for seed in [1, 2] as [UInt64] {
+      let run = ModelRun(seed: seed) { seed in
+        if vendor == "ideal" { return IdealHarness(seed: seed) }
+        return try await EmulatorHarness(vendor: vendor, model: model, target: .inproc, seed: seed)
+      }
+      let divergence = try await run.check(.random(steps: 120, seed: seed))
+      #expect(divergence == nil, "\(divergence.map(String.init(describing:)) ?? "")")
+    }
+  }
+
+  @Test("a wrong script shrinks to the step that shows it")
+  func shrinking() async throws {
+    let run = ModelRun(seed: 1) { LosingHarness(base: IdealHarness(seed: $0)) }
+    let divergence = try await run.check(.random(steps: 60, seed: 7))
+    let steps = try #require(divergence).script.steps
+    #expect(steps.count <= 2, "\(steps)")
+  }
+
   @Test("a run has the same verdicts as JSON, JUnit, HTML and text")
   func reports() async throws {
     let report = AdapterReport(
@@ -48,5 +134,51 @@ struct SuiteTests {
     #expect(html.contains("a&lt;b") && !html.contains("<2>"))
     #expect(TextReport.make([report]).contains("again: again"))
     #expect(report.failed)
+  }
+}
+
+/// A service that loses every message whose text ends in 5.
+private struct LosingHarness: ConformanceHarness {
+  let base: IdealHarness
+
+  var target: ConformanceTarget { base.target }
+  var capabilities: CapabilitySet { base.capabilities }
+  var clock: any ChatClock { base.clock }
+  var seed: UInt64 { base.seed }
+  var faults: (any FaultControl)? { base.faults }
+
+  func makeUser(_ name: String) async throws -> TestUser { try await base.makeUser(name) }
+  func issueCredential(for user: UserID) async throws -> Credential { try await base.issueCredential(for: user) }
+  func makeAdapter(_ device: TestDevice) async throws -> any ChatAdapter { try await base.makeAdapter(device) }
+  func makeDestination() async throws -> any ChatDestination { try await base.makeDestination() }
+  func settle() async { await base.settle() }
+  func pass(_ duration: Duration) async { await base.pass(duration) }
+  func cleanUp() async { await base.cleanUp() }
+
+  func makeSource() async throws -> any ChatSource { LosingSource(inner: try await base.makeSource()) }
+}
+
+private struct LosingSource: ChatSource {
+  let inner: any ChatSource
+
+  var vendor: VendorName { inner.vendor }
+  var capabilities: CapabilitySet { inner.capabilities }
+  func check() async throws(ChatError) -> SourceCheck { try await inner.check() }
+  func users(after cursor: Cursor?) async throws(ChatError) -> SourcePage<UserRecord> {
+    try await inner.users(after: cursor)
+  }
+  func channels(after cursor: Cursor?) async throws(ChatError) -> SourcePage<ChannelRecord> {
+    try await inner.channels(after: cursor)
+  }
+  func members(of channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MemberRecord> {
+    try await inner.members(of: channel, after: cursor)
+  }
+  func download(
+    _ attachment: UnifiedChat.Attachment, to sink: @escaping @Sendable ([UInt8]) async throws(ChatError) -> Void
+  ) async throws(ChatError) { try await inner.download(attachment, to: sink) }
+  func messages(in channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MessageRecord> {
+    var page = try await inner.messages(in: channel, after: cursor)
+    page.items.removeAll { $0.message.content.searchableText?.hasSuffix("5") ?? false }
+    return page
   }
 }

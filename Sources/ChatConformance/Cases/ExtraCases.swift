@@ -34,7 +34,7 @@ extension ConformanceSuite {
       }
     },
     ConformanceCase(
-      "FILE-02", "Cancel stops the bytes.", .s2, needs: [.fileUpload], hooks: ["stall"]
+      "FILE-02", "Cancel stops the bytes.", .s2, needs: [.fileUpload], hooks: ["stall", "virtualTime"]
     ) { context in
       let (alice, _, channel, users) = try await context.pair()
       try await context.inject(FaultRule("file", action: .stall, mustFire: false))

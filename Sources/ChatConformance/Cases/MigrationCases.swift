@@ -122,6 +122,7 @@ extension Message {
 struct MigrationSample {
   let source: IdealSource
   let messages: [ChannelID: [Message]]
+  private let service: IdealService
 
   init(clock: any ChatClock) async throws {
     let service = IdealService(clock: clock)
@@ -151,6 +152,20 @@ struct MigrationSample {
     }
     source = IdealSource(service: service)
     self.messages = messages
+    self.service = service
+  }
+
+  /// Says more, after everything that is there.
+  func write(_ texts: [String], to channel: ChannelID) async {
+    let known = await service.messages(in: channel)
+    let start = known.last?.message.createdAt ?? Timestamp(milliseconds: Self.start)
+    let records = texts.enumerated().map { number, text in
+      MessageRecord(
+        message: Message(
+          channel: channel, id: MessageID("\(channel)_\(known.count + number)_late"), sender: known.last?.message.sender,
+          createdAt: start + .milliseconds(1000 * (number + 1)), content: .text(text)))
+    }
+    _ = try? await IdealDestination(service: service).putMessages(records, in: channel)
   }
 
   private static let start: Int64 = 1_700_000_000_000

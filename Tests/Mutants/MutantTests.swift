@@ -1,0 +1,40 @@
+import ChatConformance
+import ChatHarness
+import Testing
+import UnifiedChat
+
+/// A suite that cannot fail proves nothing: each of these clients breaks one rule, and the cases named for it fail.
+@Suite("The suite notices each broken rule", .serialized)
+struct MutantTests {
+  @Test("a mutant is caught by the cases named for it", arguments: Mutant.all)
+  func caught(_ mutant: Mutant) async throws {
+    let known = Set(ConformanceSuite.written.map(\.id))
+    #expect(Set(mutant.cases).isSubset(of: known), "cases that exist")
+    var options = ConformanceOptions()
+    options.cases = Set(mutant.cases)
+    options.transcriptLines = 0
+    let report = await ConformanceRunner(options: options).run(
+      adapter: mutant.base, target: mutant.base == "ideal" ? .ideal : .inproc
+    ) { seed in
+      if mutant.base == "ideal" { return mutant.make(IdealHarness(seed: seed)) }
+      return mutant.make(try await EmulatorHarness(vendor: mutant.base, model: nil, target: .inproc, seed: seed))
+    }
+    for result in report.results {
+      guard case .fail = result.verdict else {
+        Issue.record("\(mutant.id) (\(mutant.breaks)) passes \(result.id): \(result.verdict)")
+        continue
+      }
+    }
+    #expect(report.results.count == mutant.cases.count)
+  }
+
+  @Test("ids are unique, and each rule is broken once")
+  func ids() {
+    #expect(Set(Mutant.all.map(\.id)).count == Mutant.all.count)
+    #expect(Set(Mutant.all.map(\.breaks)).count == Mutant.all.count)
+  }
+}
+
+extension Mutant: CustomTestStringConvertible {
+  var testDescription: String { "\(id): \(breaks)" }
+}
