@@ -30,14 +30,14 @@ extension AllAdapters {
         differences: ["loginExcludesNobody", "kickNamesAdmin"],
         limits: ["text.characters": 5000, "user.bytes": 80, "page.history": 200],
         settings: [
-          "invite.acceptance": #"{"autoAcceptInvitations":false}"#, "history.newMembers": #"{"historyForNewMembers":true}"#,
+          "invite.acceptance": #"{"autoAcceptInvitations":false}"#, "history.newMembers": #"{"historyForNewMembers":false}"#,
         ],
         paths: [
-          "id": "/msg_id", "time": "/created_at", "sender": "/user/guest_id", "unknown": "/zz_unknown",
+          "id": "/msg_id", "time": "/created_at", "unknown": "/zz_unknown",
           "channel.unknown": "/zz_unknown", "channel.unread": "/unread_message_count",
         ],
         odd: [
-          "standingToken": ["/next": #""stuck""#, "/has_more": "true"],
+          "standingToken": ["/next": #""stuck""#, "/has_more": "true"], "emptyHistory": ["/messages": "[]"],
         ],
         codes: [
           900_020: "permission", 900_041: "permission", 900_050: "permission", 900_060: "permission", 900_080: "permission",
@@ -49,8 +49,7 @@ extension AllAdapters {
         differences: ["ownerCannotLeave", "usersCannotBeDisabled"],
         limits: ["page.history": 100],
         paths: [
-          "time": "/data/msgs/{channel}/Msgs/0/sendTime", "type": "/data/msgs/{channel}/Msgs/0/contentType",
-          "sender": "/data/msgs/{channel}/Msgs/0/sendID",
+          "time": "/data/msgs/{channel}/Msgs/0/sendTime",
         ],
         odd: [
           "unknownType": ["/data/msgs/{channel}/Msgs/0/contentType": "9999", "/data/msgs/{channel}/Msgs/0/content": #""eyJ6eiIgOiBbMS4wLCAxZTIsIDkwMDcxOTkyNTQ3NDA5OTNdfQ==""#],
@@ -62,13 +61,16 @@ extension AllAdapters {
       ConformanceFacts(
         differences: ["usersNeedNoRegistration"],
         limits: ["user.bytes": 50, "page.history": 1000, "signature.seconds": 1], settings: ["signature": #"{"signature":true}"#],
-        paths: ["id": "/id", "time": "/timestamp", "sender": "/fromPeerId", "unknown": "/zzUnknown"],
+        paths: ["id": "/id", "time": "/timestamp", "unknown": "/zzUnknown", "peer": "/peerId"],
         odd: leanCloudOdd)
     case ("leancloud", _):
       ConformanceFacts(
-        differences: ["usersNeedNoRegistration", "distinctSurvivesMemberChange"],
-        limits: ["user.bytes": 64, "page.history": 100, "mute.timed": 0], settings: ["signature": #"{"signature":true}"#],
-        paths: ["id": "/id", "time": "/timestamp", "sender": "/fromPeerId", "unknown": "/zzUnknown"], odd: leanCloudOdd,
+        differences: ["usersNeedNoRegistration", "distinctSurvivesMemberChange", "mutesHaveNoEnd"],
+        limits: ["user.bytes": 64, "page.history": 100], settings: ["signature": #"{"signature":true}"#],
+        paths: [
+          "id": "/id", "time": "/timestamp", "unknown": "/zzUnknown", "peer": "/peerId",
+          "history.time": "/t", "history.id": "/mid",
+        ], odd: leanCloudOdd,
         codes: [4315: "permission", 4317: "permission", 4401: "notFound", 4303: "notFound", 4109: "tooLarge"],
         exclusive: ["tag": #""mobile""#], json: ["protocol": #""json""#])
     default: ConformanceFacts()

@@ -158,7 +158,18 @@ extension Chat {
   public func setTyping(_ isTyping: Bool, in id: ChannelID) async throws(ChatError) {
     try await require(.typing, .typing)
     guard isOnline else { return }
-    try await ask(await adapter.setTyping(isTyping, in: id))
+    guard isTyping else {
+      // Nobody was told of a start that has not ended.
+      guard typingTold.removeValue(forKey: id) != nil else { return }
+      return try await ask(await adapter.setTyping(false, in: id))
+    }
+    // One hint for many key strokes: others keep it for its lifetime.
+    if let told = typingTold[id], clock.now - told < options.typingLifetime / 2, clock.now >= told { return }
+    typingTold[id] = clock.now
+    do throws(ChatError) { try await ask(await adapter.setTyping(true, in: id)) } catch {
+      typingTold[id] = nil
+      throw error
+    }
   }
 
   // MARK: Of this device alone

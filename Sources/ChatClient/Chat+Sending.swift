@@ -90,6 +90,8 @@ extension Chat {
     if isNew {
       uploadProgress[localID] = progress.map { UploadProgress($0) }
       unsettled.insert(localID)
+      // A message ends typing for who receives it: the next key stroke is news.
+      typingTold[channel] = nil
       publish(.messagePending(message), .local)
       kick(channel)
     }

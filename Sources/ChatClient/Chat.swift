@@ -41,6 +41,8 @@ public actor Chat: ChatAdapter {
   /// Counted up whenever events may have been missed: what was asked before is not known to be the newest.
   var epoch = 0
   var publishedState = ConnectionState.disconnected(.initial)
+  /// When others were last told that this user types, by channel.
+  var typingTold: [ChannelID: Timestamp] = [:]
 
   // Sending
   var workers: [ChannelID: Task<Void, Never>] = [:]

@@ -13,6 +13,8 @@ public enum DeclaredDifference: String, Sendable, Hashable, CaseIterable {
   case kickNamesAdmin
   /// Nobody can be shown to be disabled.
   case usersCannotBeDisabled
+  /// A member is silenced until somebody ends it.
+  case mutesHaveNoEnd
 
   /// One sentence for reports.
   public var reason: String {
@@ -23,13 +25,14 @@ public enum DeclaredDifference: String, Sendable, Hashable, CaseIterable {
     case .ownerCannotLeave: "the service refuses an owner who leaves without a successor"
     case .kickNamesAdmin: "the service has one way to end a session and gives no other reason"
     case .usersCannotBeDisabled: "the service has no state of a disabled user"
+    case .mutesHaveNoEnd: "a client silences without end; only an administrator's call has one"
     }
   }
 
   /// Where that is known from: a section of the vendor notes, by vendor.
   public var source: String {
     switch self {
-    case .usersNeedNoRegistration: "wire notes, clients and permissions"
+    case .usersNeedNoRegistration, .mutesHaveNoEnd: "wire notes, clients and permissions"
     case .loginExcludesNobody, .kickNamesAdmin: "wire notes, kick and conflict"
     case .distinctSurvivesMemberChange: "wire notes, channels"
     case .ownerCannotLeave, .usersCannotBeDisabled: "wire notes, error table"

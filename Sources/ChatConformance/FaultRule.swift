@@ -55,7 +55,7 @@ public struct FaultRule: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// auth, resume, send, push, history, channelCreate, channelQuery, member, edit, recall, read, delivered, typing,
-  /// changelog, file, ping.
+  /// changelog, file, ping; `any` for every frame.
   public var operation: String
   public var user: UserID?
   public var channel: ChannelID?

@@ -112,7 +112,7 @@ final class EmulatorFaults: FaultControl {
 
   private static func emulated(_ rule: ChatConformance.FaultRule) -> ChatEmulation.FaultRule {
     let match = ChatEmulation.FaultRule.Match(
-      rule.operation, user: rule.user?.rawValue, channel: rule.channel?.rawValue)
+      rule.operation == "any" ? nil : rule.operation, user: rule.user?.rawValue, channel: rule.channel?.rawValue)
     let phase: ChatEmulation.FaultRule.Phase =
       switch rule.phase {
       case .received: .received

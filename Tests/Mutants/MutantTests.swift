@@ -6,8 +6,22 @@ import UnifiedChat
 /// A suite that cannot fail proves nothing: each of these clients breaks one rule, and the cases named for it fail.
 @Suite("The suite notices each broken rule", .serialized)
 struct MutantTests {
-  @Test("a mutant is caught by the cases named for it", arguments: Mutant.all)
-  func caught(_ mutant: Mutant) async throws {
+  /// Some at a time: a case that waits for what never comes takes no power of the machine.
+  @Test("a mutant is caught by the cases named for it")
+  func caught() async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      var waiting = Mutant.all.makeIterator()
+      for _ in 0..<6 {
+        guard let mutant = waiting.next() else { break }
+        group.addTask { try await Self.isCaught(mutant) }
+      }
+      while try await group.next() != nil {
+        if let mutant = waiting.next() { group.addTask { try await Self.isCaught(mutant) } }
+      }
+    }
+  }
+
+  private static func isCaught(_ mutant: Mutant) async throws {
     let known = Set(ConformanceSuite.written.map(\.id))
     #expect(Set(mutant.cases).isSubset(of: known), "cases that exist")
     var options = ConformanceOptions()
@@ -33,8 +47,4 @@ struct MutantTests {
     #expect(Set(Mutant.all.map(\.id)).count == Mutant.all.count)
     #expect(Set(Mutant.all.map(\.breaks)).count == Mutant.all.count)
   }
-}
-
-extension Mutant: CustomTestStringConvertible {
-  var testDescription: String { "\(id): \(breaks)" }
 }

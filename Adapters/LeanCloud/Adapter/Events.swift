@@ -6,6 +6,8 @@ extension LeanCloudAdapter {
   static let typingLife = Duration.seconds(10)
 
   func handle(_ frame: LeanCloudFrame) async {
+    // Of somebody else: not for this client.
+    if let peer = frame.peerID, let me, UserID(peer) != me { return }
     switch frame.command {
     case "direct": await received(frame)
     case "patch": await patched(frame)

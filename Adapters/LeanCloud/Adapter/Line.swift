@@ -277,9 +277,9 @@ actor LeanCloudLine {
     if case .success(let late)? = await dialing?.value { await late.close(code: 1000, reason: "") }
   }
 
-  /// Ends the session at the server, where it answers within two seconds.
+  /// Ends the session at the server, where it answers in time: a disconnect lasts two seconds at most.
   private func sayGoodbye() async {
-    _ = try? await ask(LeanCloudFrame("session", "close"), .disconnect, within: .seconds(2))
+    _ = try? await ask(LeanCloudFrame("session", "close"), .disconnect, within: .milliseconds(1500))
   }
 
   func suspend() async {

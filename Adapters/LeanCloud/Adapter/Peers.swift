@@ -205,6 +205,8 @@ extension LeanCloudPeerAdapter: LeanCloudLineDelegate {
   func restore(line: LeanCloudLine, usedToken: Bool) async throws(ChatError) {}
 
   func handle(_ frame: LeanCloudFrame) async {
+    // Of somebody else: not for this client.
+    if let peer = frame.peerID, let me, UserID(peer) != me { return }
     switch frame.command {
     case "direct": await received(frame)
     case "presence": await presenceTold(frame)

@@ -30,13 +30,19 @@ extension ConformanceSuite {
       let (alice, bob, channel, users) = try await context.pair()
       try await context.say(alice, channel.id, ["0"])
       try await context.shows(bob, channel.id, [.text("0")], "bob")
+      try await context.quiet()
+      let probe = context.probe(bob)
       // The next two frames to bob change places: the message and its edit.
-      try await context.perform(.stall(users.b.id))
+      try await context.inject(
+        FaultRule("any", user: users.b.id, times: 2, phase: .beforePush, action: .reorder(2)))
       let sent = try await context.say(alice, channel.id, ["before"])[0]
       _ = try await alice.edit(sent, to: .text("after"))
-      try await context.perform(.cut(users.b.id))
-      try await context.eventually("bob is back", within: .seconds(120), step: .seconds(1)) { await bob.state == .connected }
       try await context.shows(bob, channel.id, [.text("0"), .text("after")], "bob")
+      try await context.removeRules()
+      try await context.quiet()
+      try await context.shows(bob, channel.id, [.text("0"), .text("after")], "bob, later")
+      try context.expectEqual(
+        Set(probe.received(in: channel.id).compactMap(\.id)).count, probe.received(in: channel.id).count, "told once")
     },
     ConformanceCase(
       "EDIT-03", "The older of two edits never wins.", .s1, needs: [.messageEdit], hooks: ["reorder"]
@@ -44,15 +50,24 @@ extension ConformanceSuite {
       let (alice, bob, channel, users) = try await context.pair()
       let sent = try await context.say(alice, channel.id, ["0"])[0]
       try await context.shows(bob, channel.id, [.text("0")], "bob")
+      try await context.quiet()
       let probe = context.probe(bob)
       try await context.inject(
-        FaultRule("edit", user: users.b.id, times: 2, phase: .beforePush, action: .reorder(2), mustFire: false))
+        FaultRule("edit", user: users.b.id, times: 2, phase: .beforePush, action: .reorder(2)))
       let first = try await alice.edit(sent, to: .text("first"))
       await context.harness.pass(.milliseconds(20))
       _ = try await alice.edit(first, to: .text("second"))
       try await context.shows(bob, channel.id, [.text("second")], "bob")
+      try await context.removeRules()
       try await context.quiet()
-      try context.expectEqual(probe.updated(in: channel.id).last?.content, .text("second"), "the last thing told")
+      try context.expectEqual(probe.updated(in: channel.id).map(\.content), [.text("second")], "what was told")
+      // And once more from what is asked after an absence.
+      await bob.suspend()
+      await bob.resume()
+      try await context.eventually("connected") { await bob.state == .connected }
+      try await context.quiet()
+      try context.expectEqual(probe.updated(in: channel.id).count, 1, "updates told")
+      try await context.shows(bob, channel.id, [.text("second")], "bob, later")
     },
     ConformanceCase("EDIT-04", "Only the author edits.", .s2, needs: [.messageEdit]) { context in
       let (alice, bob, channel, _) = try await context.pair()
@@ -163,21 +178,27 @@ extension ConformanceSuite {
       }
     },
     ConformanceCase(
-      "DEL-03", "A recall that overtakes its message keeps it dead.", .s1, needs: [.messageRecall], hooks: ["stall"]
+      "DEL-03", "A recall that overtakes its message keeps it dead.", .s1, needs: [.messageRecall], hooks: ["reorder"]
     ) { context in
       let (alice, bob, channel, users) = try await context.pair()
       try await context.say(alice, channel.id, ["0"])
       try await context.shows(bob, channel.id, [.text("0")], "bob")
-      try await context.perform(.stall(users.b.id))
+      try await context.quiet()
+      let probe = context.probe(bob)
+      // The next two frames to bob change places: the message and its recall.
+      try await context.inject(
+        FaultRule("any", user: users.b.id, times: 2, phase: .beforePush, action: .reorder(2)))
       let sent = try await context.say(alice, channel.id, ["never seen"])[0]
       _ = try await context.whileTimePasses { try await alice.recall(sent) }
-      let probe = context.probe(bob)
-      try await context.perform(.resume(users.b.id))
+      try await context.quiet()
+      try await context.removeRules()
       try await context.say(alice, channel.id, ["1"])
       try await context.eventually("bob is up to date") {
         try await bob.history(of: channel.id, .newest(5)).messages.filter { !$0.isRecalled }.map(\.content)
           == [.text("0"), .text("1")]
       }
+      try context.expect(
+        !probe.received(in: channel.id).contains { $0.content == .text("never seen") }, "never told as a text")
       try context.expect(probe.recalled(in: channel.id).count <= 1, "told once at most")
     },
     ConformanceCase("DEL-04", "Recalling the last message fixes the preview.", .s2, needs: [.messageRecall]) { context in

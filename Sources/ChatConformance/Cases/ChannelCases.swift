@@ -85,13 +85,7 @@ extension ConformanceSuite {
         if number % 3 != 0 { _ = try await alice.send(.text("in \(number)"), to: channel.id) }
         if number % 4 == 0 { await context.harness.pass(.milliseconds(3)) }
       }
-      var listed: [Channel] = []
-      var page: PageToken?
-      repeat {
-        let result = try await alice.channels(ChannelQuery(limit: 7), page: page)
-        listed += result.items
-        page = result.next
-      } while page != nil && listed.count < 100
+      let listed = try await context.wholeList(of: alice, page: 7)
       try context.expectEqual(listed.count, made.count, "channels listed")
       try context.expectEqual(Set(listed.map(\.id)), Set(made), "the channels listed")
       let expected = listed.sorted { left, right in
@@ -325,15 +319,45 @@ extension ConformanceSuite {
     ConformanceCase(
       "CHAN-20", "Channel changes made while I was away come by delta.", .s2, needs: [.channelChangelog]
     ) { context in
-      let (alice, bob, channel, users) = try await context.pair()
+      let (alice, bob, first, users) = try await context.pair()
+      var channels = [first.id]
+      for number in 1..<12 {
+        channels.append(
+          try await alice.createChannel(ChannelDraft(kind: .group, members: [users.b.id], name: "c\(number)")).id)
+      }
+      for channel in channels { try await context.sees(bob, channel) }
+      try await context.quiet()
       let probe = context.probe(bob)
       await bob.suspend()
-      _ = try await alice.updateChannel(channel.id, ChannelChanges(name: "renamed"))
-      let made = try await alice.createChannel(ChannelDraft(kind: .group, members: [users.b.id], name: "new"))
-      await bob.resume()
-      try await context.eventually("both are told") {
-        probe.changed(channel.id).contains { $0.name == "renamed" } && probe.joined(made.id).count == 1
+      await context.harness.pass(.seconds(5))
+      for channel in channels[1...3] { _ = try await alice.updateChannel(channel, ChannelChanges(name: "renamed")) }
+      var made: [ChannelID] = []
+      for name in ["new 1", "new 2"] {
+        made.append(try await alice.createChannel(ChannelDraft(kind: .group, members: [users.b.id], name: name)).id)
       }
+      if context.has(.channelDelete) { try await alice.deleteChannel(channels[4]) }
+      if context.has(.memberRemove) { try await alice.removeMembers([users.b.id], from: channels[5]) }
+      let mark = await context.mark()
+      await bob.resume()
+      let (all, new) = (channels, made)
+      try await context.eventually("what is new is told") {
+        all[1...3].allSatisfy { id in probe.changed(id).contains { $0.name == "renamed" } }
+          && new.allSatisfy { probe.joined($0).count == 1 }
+      }
+      @Sendable func isGone(_ id: ChannelID) -> Bool { probe.deleted(id) + probe.left(id).count > 0 }
+      if context.has(.channelDelete) { try await context.eventually("the deletion is told") { isGone(all[4]) } }
+      if context.has(.memberRemove) { try await context.eventually("the removal is told") { isGone(all[5]) } }
+      try await context.quiet()
+      for id in [channels[0]] + channels[6...] {
+        try context.expectEqual(probe.joined(id).count + probe.left(id).count + probe.deleted(id), 0, "events of what stayed")
+        try context.expect(!probe.changed(id).contains { $0.name == "renamed" }, "no new name for what stayed")
+      }
+      for id in channels[1...3] { try context.expectEqual(probe.joined(id).count, 0, "a renamed channel is no new one") }
+      for id in channels[4...5] { try context.expect(probe.deleted(id) + probe.left(id).count <= 1, "told once") }
+      guard context.offers("journal") else { return }
+      // A list in full would be read channel by channel.
+      let asked = try await context.requests(since: mark).count { ["channelQuery", "changelog"].contains($0.operation) }
+      try context.expect(asked <= 10, "a few requests", observed: "\(asked)")
     },
   ]
 }

@@ -100,11 +100,15 @@ extension ConformanceSuite {
       let user = try await context.user("alice")
       let chat = try await context.device(user)
       try await context.inject(FaultRule("auth", action: .drop))
+      let started = context.harness.clock.now
       try await context.expectErrorInTime("timeout") {
         _ = try await chat.connect(as: user.id, credential: user.credential)
       } where: {
         $0 == .timeout
       }
+      // The limit of a call is ten seconds; time passes here by the second.
+      let waited = context.harness.clock.now - started
+      try context.expect(waited >= .seconds(9) && waited <= .seconds(12), "ten seconds", observed: "\(waited)")
       try await context.eventually("the socket is closed") { try await context.sockets(of: user) == 0 }
       guard case .disconnected(.failed) = await chat.state else {
         throw context.failure("disconnected after a failure", "\(await chat.state)")
@@ -169,11 +173,12 @@ extension ConformanceSuite {
     ) { context in
       let user = try await context.user("alice")
       let first = try await context.online(user, isExclusive: true)
-      var second: Chat?
+      var second: (chat: Chat, probe: EventProbe)?
       if context.differs(.loginExcludesNobody) {
         try await context.perform(.user(.kickByAdmin, user.id))
       } else {
-        second = try await context.replacing(user)
+        let newer = try await context.replacing(user)
+        second = (newer, context.probe(newer))
       }
       try await context.eventually("the first session is refused") {
         if case .refused = await first.state { true } else { false }
@@ -182,15 +187,30 @@ extension ConformanceSuite {
         context.differs(.kickNamesAdmin)
         ? [.refused(.kickedByAdmin), .refused(.credentialInvalid)] : [.refused(.kickedByOtherDevice)]
       try context.expect(expected.contains(await first.state), "\(expected)", observed: "\(await first.state)")
-      if let second {
-        try context.expectEqual(await second.state, .connected, "the second session")
-        // Its own attempts after a silence would be counted too.
-        await second.disconnect()
-      }
       let mark = await context.mark()
-      try await context.pass(.seconds(600), step: .seconds(20))
-      let opened = try await context.requests(since: mark).count { $0.kind == "open" }
-      try context.expectEqual(opened, 0, "attempts within ten minutes")
+      func opened() async throws -> Int { try await context.requests(since: mark).count { $0.kind == "open" } }
+      if let second {
+        // In steps that leave the newer one time to answer pings.
+        for _ in 0..<300 {
+          await context.harness.pass(.seconds(1))
+          try await context.quiet(6)
+        }
+        try await context.eventually("the second session stays") { await second.chat.state == .connected }
+        // A busy machine may make it late with a ping, and come back by itself; nobody pushes it out.
+        let returns = second.probe.connectionStates.count { if case .reconnecting = $0 { true } else { false } }
+        try context.expect(try await opened() <= returns, "no attempt of the first one", observed: "\(try await opened())")
+        // In longer steps it would be taken for silent.
+        await second.chat.disconnect()
+      }
+      let before = try await opened()
+      try await context.pass(.seconds(3300), step: .seconds(20))
+      try context.expectEqual(try await opened(), before, "attempts within the hour")
+      // Its process starts again, with what it has stored.
+      await first.disconnect()
+      let restarted = try await context.device(user, isExclusive: true)
+      try await restarted.open(for: user.id)
+      try await context.pass(.seconds(120), step: .seconds(10))
+      try context.expectEqual(try await opened(), before, "attempts after a restart")
     },
     ConformanceCase(
       "CONN-10", "An automatic reopen does not throw out the newer device.", .s1,
@@ -298,14 +318,26 @@ extension ConformanceSuite {
       let mark = await context.mark()
       try await context.perform(.cut(user.id))
       try await context.comesBack(chat, probe, times: 1)
-      try context.expect(try await !context.requests("resume", since: mark).isEmpty, "a resumed session")
+      let resumed = try await context.requests("resume", since: mark)
+      try context.expect(!resumed.isEmpty, "a resumed session")
+      if case .token(let secret) = user.credential {
+        try context.expect(
+          !resumed.contains { String(decoding: $0.bytes, as: UTF8.self).contains(secret) }, "no secret of the user in it")
+      }
       try context.expectEqual(try await context.requests("auth", since: mark).count, 0, "logins from the start")
       try context.expectEqual(provider.calls, asked, "what the provider was asked")
-      // What was stored is good no more, which the service says when it is shown.
+      // What was stored is good no more, which the service says when it is shown: then the full way is taken, once.
       await chat.suspend()
       try await context.expire(user)
+      let second = await context.mark()
       await chat.resume()
       try await context.comesBack(chat, probe, times: 2)
+      try await context.quiet()
+      // Whatever the vendor calls them: the stored one is shown once, and then another login made.
+      let logins = try await context.requests(since: second).filter {
+        ["auth", "resume"].contains($0.operation) && $0.kind != "http"
+      }
+      try context.expectEqual(logins.count, 2, "logins, the refused one with them")
       try context.expect(provider.calls <= asked + 1, "the provider asked once at most", observed: "\(provider.calls)")
     },
     ConformanceCase("CONN-18", "Presence is asked in lots and told in time.", .s3, needs: [.presenceQuery]) {

@@ -93,17 +93,28 @@ extension ConformanceSuite {
       }
       try context.expectEqual(await throwing.state, .refused(.credentialExpired), "the state")
       let clock = context.harness.clock
-      let hanging = try await context.device(
-        user, "tablet",
-        credentials: TestProvider { _ in
-          try await clock.sleep(for: .seconds(86_400))
-          return .none
-        })
+      let hanging = TestProvider { _ in
+        try await clock.sleep(for: .seconds(86_400))
+        return .none
+      }
+      let waiting = try await context.device(user, "tablet", credentials: hanging)
+      let started = clock.now
       try await context.expectErrorInTime("an end, since the provider hangs", within: .seconds(300)) {
-        _ = try await hanging.connect(as: user.id, credential: user.credential)
+        _ = try await waiting.connect(as: user.id, credential: user.credential)
       } where: {
         $0 == .authentication || $0 == .timeout
       }
+      let waited = clock.now - started
+      try context.expect(waited >= .seconds(29) && waited <= .seconds(34), "its limit of 30 seconds", observed: "\(waited)")
+      try context.expectEqual(await waiting.state, .refused(.credentialExpired), "the state after the limit")
+      let leaving = try await context.device(user, "leaving", credentials: hanging)
+      let connecting = Task { try await leaving.connect(as: user.id, credential: user.credential) }
+      try await context.eventually("the provider is asked", within: .seconds(20)) { hanging.calls == 2 }
+      try await context.whileTimePasses(within: .seconds(1), step: .milliseconds(100)) { await leaving.disconnect() }
+      try await context.expectErrorInTime("cancelled", within: .seconds(1)) { _ = try await connecting.value } where: {
+        $0 == .cancelled
+      }
+      try context.expectEqual(await leaving.state, .disconnected(.requested), "the state of who left")
     },
     ConformanceCase(
       "AUTH-06", "Fifty requests meet one renewal.", .s2, needs: [.authTokenRenewal], hooks: ["expireCredential"]
@@ -114,6 +125,7 @@ extension ConformanceSuite {
       let chat = try await context.online(user, credentials: provider)
       let channel = try await chat.createChannel(ChannelDraft(kind: .group, members: [other.id], name: "asked"))
       let asked = provider.calls
+      let probe = context.probe(chat)
       try await context.expire(user)
       let found = try await context.whileTimePasses {
         try await withThrowingTaskGroup(of: ChannelID.self) { group in
@@ -123,6 +135,9 @@ extension ConformanceSuite {
       }
       try context.expectEqual(found.count, 50, "successes")
       try context.expectEqual(provider.calls - asked, 1, "what the provider was asked")
+      try await context.quiet()
+      try context.expectEqual(probe.count { $0 == .credentialRequested }, 1, "credentialRequested")
+      try context.expectEqual(probe.count { $0 == .credentialRenewed }, 1, "credentialRenewed")
     },
     ConformanceCase("AUTH-07", "Revocation while connected is final.", .s1, hooks: ["revokeCredential"]) { context in
       let (alice, _, _, users) = try await context.pair()

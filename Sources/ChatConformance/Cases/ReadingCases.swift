@@ -30,6 +30,25 @@ extension ConformanceSuite {
       try await context.quiet()
       try context.expectEqual(probe.reads(by: users.b.id, in: channel.id).count, 1, "changes told")
       try await context.unreadBecomes(0, of: channel.id, on: bob)
+      guard context.offers("reorder"), context.harness.capabilities[.unreadMarkAt] == .native else { return }
+      // Two marks that change places on their way: the lower one comes last.
+      let more = try await context.say(alice, channel.id, 4)
+      try await context.shows(bob, channel.id, (sent + more).map(\.content), "bob")
+      try await context.quiet()
+      let told = probe.reads(by: users.b.id, in: channel.id).count
+      try await context.inject(
+        FaultRule("any", user: users.a.id, times: 2, phase: .beforePush, action: .reorder(2)))
+      for place in [1, 3] {
+        try await bob.markRead(channel.id, upTo: try context.need(more[place].position, "a position"))
+        try await context.quiet()
+      }
+      let highest = try context.need(more[3].position, "a position")
+      try await context.eventually("the higher one is told") {
+        probe.reads(by: users.b.id, in: channel.id).dropFirst(told).contains { $0 >= highest }
+      }
+      try await context.removeRules()
+      try await context.quiet()
+      try context.expectEqual(probe.reads(by: users.b.id, in: channel.id).count, told + 1, "changes told in all")
     },
     ConformanceCase("RCPT-03", "Delivered is not read.", .s2, needs: [.receiptDelivered]) { context in
       let (alice, bob, channel, users) = try await context.direct()
@@ -59,21 +78,22 @@ extension ConformanceSuite {
     },
     ConformanceCase("RCPT-05", "Where groups have no receipts nothing is invented.", .s2) { context in
       if context.has(.receiptGroupReaders) { throw CaseSkip(reason: .rule("receipt.groupReaders is there")) }
-      let (alice, bob, channel, users) = try await context.pair()
-      let probe = context.probe(alice)
-      let sent = try await context.say(alice, channel.id, ["to a group"])[0]
-      try await context.shows(bob, channel.id, [.text("to a group")], "bob")
-      if context.has(.unreadChannel) { try await bob.markRead(channel.id, upTo: nil) }
-      try await context.quiet()
-      let shown = try await context.newest(1, of: channel.id, by: alice).last
-      try context.expectEqual(shown?.state, .sent, "the state")
-      // A channel of two may be a group to the vendor; who reads is then never anybody else.
-      for read in probe.events {
-        if case .readChanged(channel.id, let user, _) = read.kind {
-          try context.expect(user == users.b.id || user == users.a.id, "a member", observed: "\(user)")
-        }
+      // Three members: a channel of two may be a pair to the vendor.
+      let (chats, users, channel) = try await context.group("alice", "bob", "carol")
+      let probe = context.probe(chats[0])
+      let sent = try await context.say(chats[0], channel.id, ["to a group"])[0]
+      for reader in chats.dropFirst() {
+        try await context.shows(reader, channel.id, [.text("to a group")], "a member")
+        if context.has(.unreadChannel) { try await reader.markRead(channel.id, upTo: nil) }
       }
-      try context.expect(sent.id != nil, "sent")
+      try await context.quiet()
+      let shown = try await context.newest(1, of: channel.id, by: chats[0]).last
+      try context.expectEqual(shown?.id, sent.id, "the message")
+      try context.expectEqual(shown?.state, .sent, "the state")
+      for user in users.dropFirst() {
+        try context.expectEqual(probe.reads(by: user.id, in: channel.id).count, 0, "reads told")
+        try context.expectEqual(probe.deliveries(to: user.id, in: channel.id).count, 0, "deliveries told")
+      }
     },
     ConformanceCase(
       "RCPT-06", "My read on another device is not the peer's read.", .s1,
@@ -100,6 +120,9 @@ extension ConformanceSuite {
       let sent = try await context.say(alice, channel.id, 20)
       await bob.resume()
       try await context.unreadBecomes(20, of: channel.id, on: bob)
+      if context.has(.unreadTotal) {
+        try context.expectEqual(try await context.whileTimePasses { try await bob.totalUnread().number }, 20, "the badge")
+      }
       try await context.shows(bob, channel.id, sent.map(\.content), "bob")
       try await bob.markRead(channel.id, upTo: nil)
       try await context.unreadBecomes(0, of: channel.id, on: bob)
@@ -188,13 +211,31 @@ extension ConformanceSuite {
     },
     ConformanceCase("UNRD-06", "Somebody else's receipt does not touch my number.", .s1, needs: [.unreadChannel]) {
       context in
-      let (chats, _, channel) = try await context.group("alice", "bob", "carol")
+      let (chats, users, channel) = try await context.group("alice", "bob", "carol")
       let sent = try await context.say(chats[1], channel.id, 4)
       try await context.unreadBecomes(4, of: channel.id, on: chats[0])
-      try await context.shows(chats[2], channel.id, sent.map(\.content), "carol")
-      try await chats[2].markRead(channel.id, upTo: nil)
+      for reader in chats.dropFirst() {
+        try await context.shows(reader, channel.id, sent.map(\.content), "a reader")
+        try await reader.markRead(channel.id, upTo: nil)
+      }
       try await context.quiet()
       try await context.unreadBecomes(4, of: channel.id, on: chats[0], "alice's unread")
+      var total = 4
+      if context.has(.channelDirect) {
+        let pair = try await chats[0].createChannel(.direct(with: users[1].id))
+        _ = try await chats[1].createChannel(.direct(with: users[0].id))
+        let mine = try await context.say(chats[0], pair.id, ["from alice"])
+        let his = try await context.say(chats[1], pair.id, ["from bob", "and more"])
+        try await context.unreadBecomes(2, of: pair.id, on: chats[0])
+        try await context.shows(chats[1], pair.id, (mine + his).map(\.content), "bob")
+        try await chats[1].markRead(pair.id, upTo: nil)
+        try await context.quiet()
+        try await context.unreadBecomes(2, of: pair.id, on: chats[0], "alice's unread of the pair")
+        total += 2
+      }
+      guard context.has(.unreadTotal) else { return }
+      let told = try await context.whileTimePasses { try await chats[0].totalUnread() }
+      try context.expectEqual(told.number, total, "alice's total")
     },
     ConformanceCase(
       "UNRD-08", "Before the first sync the number is unknown.", .s2, needs: [.unreadChannel]
@@ -257,21 +298,36 @@ extension ConformanceSuite {
       "UNRD-13", "A mention counts once and ends with reading.", .s2, needs: [.unreadMention, .messageMention]
     ) { context in
       let (alice, bob, channel, users) = try await context.pair()
-      var draft = MessageDraft(.text("look, bob"))
-      draft.mentions = Mentions(users: [users.b.id])
-      let ready = draft
-      _ = try await context.whileTimePasses { try await alice.send(ready, to: channel.id) }
+      @Sendable func mention(_ text: String, _ mentions: Mentions) async throws -> Message {
+        var draft = MessageDraft(.text(text))
+        draft.mentions = mentions
+        let ready = draft
+        return try await context.whileTimePasses { try await alice.send(ready, to: channel.id) }
+      }
+      @Sendable func number() async throws -> Int { try await context.channel(channel.id, by: bob).unreadMentions.number ?? 0 }
+      func read(_ last: String) async throws {
+        try await context.eventually("bob has it") {
+          try await bob.history(of: channel.id, .newest(1)).messages.last?.content == .text(last)
+        }
+        try await bob.markRead(channel.id, upTo: nil)
+        try await context.eventually("it ends with reading") { try await bob.channel(channel.id).unreadMentions.number == 0 }
+      }
+      _ = try await mention("look, bob", Mentions(users: [users.b.id]))
       try await context.say(alice, channel.id, ["plain"])
-      try await context.eventually("bob has a mention") {
-        (try await bob.channel(channel.id).unreadMentions.number ?? 0) >= 1
+      try await context.eventually("bob has a mention") { try await number() >= 1 }
+      try context.expectEqual(try await number(), 1, "unread mentions")
+      try await read("plain")
+      // A mention of everybody is one of bob.
+      _ = try await mention("all of you", Mentions(everyone: true))
+      try await context.eventually("bob has a mention of all") { try await number() >= 1 }
+      try context.expectEqual(try await number(), 1, "unread mentions of all")
+      try await read("all of you")
+      // One of somebody else is none of bob's.
+      _ = try await mention("not you", Mentions(users: [users.a.id]))
+      try await context.eventually("bob has it") {
+        try await bob.history(of: channel.id, .newest(1)).messages.last?.content == .text("not you")
       }
-      let mentions = try await context.channel(channel.id, by: bob).unreadMentions
-      try context.expectEqual(mentions.number, 1, "unread mentions")
-      try await context.eventually("bob has both") {
-        try await bob.history(of: channel.id, .newest(1)).messages.last?.content == .text("plain")
-      }
-      try await bob.markRead(channel.id, upTo: nil)
-      try await context.eventually("it ends with reading") { try await bob.channel(channel.id).unreadMentions.number == 0 }
+      try context.expectEqual(try await number(), 0, "mentions of somebody else")
     },
   ]
 
@@ -279,6 +335,8 @@ extension ConformanceSuite {
     ConformanceCase("TYPE-01", "Typing starts and stops once.", .s3, needs: [.typing]) { context in
       let (alice, bob, channel, users) = try await context.pair()
       let (atAlice, atBob) = (context.probe(alice), context.probe(bob))
+      try await context.quiet()
+      let mark = await context.mark()
       for _ in 0..<20 {
         try await alice.setTyping(true, in: channel.id)
         await context.harness.pass(.milliseconds(200))
@@ -288,7 +346,15 @@ extension ConformanceSuite {
       try await context.eventually("bob sees the end") {
         atBob.typing(by: users.a.id, in: channel.id) == [true, false]
       }
+      try await context.quiet()
+      try context.expectEqual(atBob.typing(by: users.a.id, in: channel.id), [true, false], "what bob was told")
       try context.expectEqual(atAlice.typing(by: users.a.id, in: channel.id), [], "own typing")
+      guard context.offers("journal") else { return }
+      // Whatever the vendor calls it: twenty key strokes are one frame, and its end another.
+      let frames = try await context.requests(since: mark).filter {
+        $0.user == users.a.id && $0.operation != "ping" && $0.kind != "ping"
+      }
+      try context.expect((1...2).contains(frames.count), "one or two frames", observed: "\(frames.map(\.operation))")
     },
     ConformanceCase("TYPE-02", "Typing without a stop expires.", .s3, needs: [.typing]) { context in
       let (alice, bob, channel, users) = try await context.pair()

@@ -43,7 +43,7 @@ extension ConformanceSuite {
       _ = try await alice.send(.text("first"), to: channel.id)
       _ = try await alice.send(.text("second"), to: channel.id)
       try await context.eventually("both are told") { probe.received(in: channel.id).count >= 2 }
-      for _ in 0..<20 { await context.harness.settle() }
+      try await context.quiet()
       try context.expectEqual(
         probe.received(in: channel.id).map(\.content), [.text("first"), .text("second")], "what bob was told")
       let rows = try await bob.history(of: channel.id, .newest(10)).messages

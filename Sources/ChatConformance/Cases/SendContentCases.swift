@@ -55,14 +55,28 @@ extension ConformanceSuite {
       try context.expectEqual(read.count, odd.count, "messages read")
     },
     ConformanceCase("SEND-14", "A custom payload is preserved byte for byte.", .s1) { context in
-      let (alice, bob, channel, _) = try await context.pair()
-      let payload = #"{"a":1, "a":2,  "b" : 1.0,"c":1e2,"d":"\u00e9\/","big":9007199254740993}"#
-      _ = try await alice.send(MessageDraft(.custom(JSONText(unchecked: payload))), to: channel.id)
-      let read = try await bob.history(of: channel.id, .newest(1)).messages.last
-      guard case .custom(let received)? = read?.content else {
-        throw context.failure("a custom message", "\(String(describing: read?.content))")
+      let (alice, bob, channel, users) = try await context.pair()
+      let odd = #"{"a":1, "a":2,  "b" : 1.0,"c":1e2,"d":"\u00e9\/","big":9007199254740993,"long":""#
+      let payload = odd + String(repeating: "x", count: 4000 - odd.utf8.count - 2) + #""}"#
+      try context.expectEqual(payload.utf8.count, 4000, "bytes")
+      let probe = context.probe(bob)
+      let sent = try await context.whileTimePasses {
+        try await alice.send(MessageDraft(.custom(JSONText(unchecked: payload))), to: channel.id)
       }
-      try context.expectEqual(received.text, payload, "the payload")
+      try await context.eventually("bob is told") { probe.received(in: channel.id).count == 1 }
+      let fresh = try await context.online(users.b, "fresh")
+      let copies: [(String, Message?)] = [
+        ("what was sent", sent), ("bob's event", probe.received(in: channel.id).first),
+        ("bob's history", try await context.newest(1, of: channel.id, by: bob).last),
+        ("a fresh device", try await context.newest(1, of: channel.id, by: fresh).last),
+        ("the service", try await context.serverMessages(channel.id).last),
+      ]
+      for (who, copy) in copies {
+        guard case .custom(let received)? = copy?.content else {
+          throw context.failure("a custom message at \(who)", "\(String(describing: copy?.content))")
+        }
+        try context.expectBytes(received.text, payload, "the payload at \(who)")
+      }
     },
     ConformanceCase(
       "SEND-15", "A transient message reaches who is online and nobody else.", .s2, needs: [.messageTransient]
@@ -92,6 +106,7 @@ extension ConformanceSuite {
         Mentions(users: [users[1].id]), Mentions(everyone: true), Mentions(users: [users[1].id, users[2].id]),
       ]
       var sent: [Message] = []
+      // The names stand in no text.
       for (number, mention) in mentions.enumerated() {
         var draft = MessageDraft(.text("look \(number)"))
         draft.mentions = mention
@@ -105,6 +120,25 @@ extension ConformanceSuite {
           try context.expectEqual(message.mentions.everyone, mention.everyone, "everyone, for \(who)")
           try context.expectEqual(Set(message.mentions.users), Set(mention.users), "mentioned users, for \(who)")
         }
+      }
+      // More than a vendor takes is refused, never cut.
+      var many: [UserID] = []
+      for number in 0..<20 { many.append(try await context.user("u\(number)").id) }
+      many.append(users[1].id)
+      let crowd = try await chats[0].createChannel(ChannelDraft(kind: .group, members: many, name: "crowd"))
+      try await context.sees(chats[1], crowd.id)
+      var draft = MessageDraft(.text("all of these"))
+      draft.mentions = Mentions(users: many)
+      let ready = draft
+      do {
+        _ = try await context.whileTimePasses { try await chats[0].send(ready, to: crowd.id) }
+        try await context.eventually("bob has it") {
+          try await chats[1].history(of: crowd.id, .newest(1)).messages.last?.content == .text("all of these")
+        }
+        let read = try await context.newest(1, of: crowd.id, by: chats[1]).last
+        try context.expectEqual(Set(read?.mentions.users ?? []), Set(many), "twenty-one mentioned users")
+      } catch let error as ChatError {
+        guard case .tooLarge = error.kind else { throw error }
       }
     },
     ConformanceCase(
@@ -131,6 +165,14 @@ extension ConformanceSuite {
         let main = try await context.newest(10, of: channel.id, by: reader)
         try context.expect(!main.contains { $0.content == .text("reply") }, "the reply is not in the main list")
       }
+      guard context.has(.messageRecall) else { return }
+      _ = try await context.whileTimePasses { try await alice.recall(parent) }
+      try await context.eventually("the parent is gone, or its tombstone there") {
+        try await again.history(of: channel.id, .newest(10)).messages.allSatisfy { $0.id != parentID || $0.isRecalled }
+      }
+      let left = try await context.serverMessages(channel.id).filter { !$0.isRecalled }
+      try context.expectEqual(left.map(\.content), [.text("reply")], "the reply stays")
+      try context.expectEqual(left.first?.threadParent, parentID, "its parent")
     },
     ConformanceCase(
       "SEND-22", "A quote and a merged forward carry their own copy.", .s2, needs: [.messageQuote]) { context in

@@ -1,4 +1,5 @@
 import ChatClient
+import ChatJSON
 import UnifiedChat
 
 // Limits, text and clocks.
@@ -227,10 +228,11 @@ extension ConformanceSuite {
       try context.expectEqual(await chat.state, .connected, "the state with a clock a year ahead")
     },
     ConformanceCase(
-      "TIME-06", "Time without message id is never a cursor.", .s1, hooks: ["journal"], tags: [.wire]
+      "TIME-06", "Time without message id is never a cursor.", .s1, hooks: ["journal", "patch"], tags: [.wire]
     ) { context in
       // All messages have one time: a cursor of times alone would lose or repeat some.
       let (channel, reader, sent) = try await filled(context, 23, keepingTime: true)
+      let mark = await context.mark()
       for page in [1, 2, 5] {
         let read = try await context.wholeHistory(of: channel, by: reader, page: page)
         try context.expectEqual(read.map(\.id), sent, "pages of \(page)")
@@ -238,6 +240,15 @@ extension ConformanceSuite {
       let fresh = try await context.online(try context.details(of: reader).user, "other")
       let read = try await context.wholeHistory(of: channel, by: fresh, page: 2)
       try context.expectEqual(read.map(\.id), sent, "another device, pages of 2")
+      // Where a request is a frame that can be read: whichever names a time names a message too.
+      guard let time = context.harness.paths["history.time"], let id = context.harness.paths["history.id"] else { return }
+      var named = 0
+      for entry in try await context.requests("history", since: mark) {
+        guard let frame = try? JSONValue(parsing: entry.bytes), frame[pointer: time]?.int != nil else { continue }
+        named += 1
+        try context.expect(frame[pointer: id]?.string != nil, "an id beside the time", observed: frame.text())
+      }
+      try context.expect(named > 0, "requests that name a time")
     },
   ]
 }

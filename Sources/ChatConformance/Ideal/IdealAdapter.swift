@@ -11,7 +11,7 @@ public actor IdealAdapter: ChatAdapter {
     .connectionResume, .authTokenRenewal, .authSignature, .pushRegister, .channelService, .channelTemporary,
     .channelChangelog, .memberInviteAcceptance, .memberJoinRequest, .messageLocalExtension, .fileResume,
     .searchLocal, .channelDraft, .channelBurnDuration, .contactFriends, .storageEncryptedAtRest,
-    .receiptGroupReaders, .receiptDelivered, .connectionKickReason,
+    .receiptDelivered, .connectionKickReason,
   ]
 
   public nonisolated let vendor: VendorName = "ideal"
