@@ -111,6 +111,10 @@ extension LeanCloudAdapter {
       let answer = try await ask("logs", nil, fields, .history)
       let page = (answer["logs"]?.array ?? []).compactMap {
         LeanCloudMapping.stored(log: $0, channel: channel.rawValue)
+      }.sorted { one, two in
+        // Whatever order a page comes in.
+        one.timestamp == two.timestamp
+          ? one.id.utf8.lexicographicallyPrecedes(two.id.utf8) : one.timestamp < two.timestamp
       }
       found = older ? page + found : found + page
       guard page.count == wanted, let edge = older ? page.first : page.last else { break }

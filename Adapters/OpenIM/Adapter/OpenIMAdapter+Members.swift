@@ -54,8 +54,10 @@ extension OpenIMAdapter {
   public func members(of id: ChannelID, limit: Int, page: PageToken?) async throws(ChatError) -> Page<Member> {
     let me = try me(.listMembers)
     guard let group = OpenIMConversationID.groupID(of: id.rawValue) else {
-      let people = try await users([me, try peer(of: id, .listMembers)])
-      return Page(items: people.map { Member(user: $0) }, next: nil)
+      let peer = try peer(of: id, .listMembers)
+      let people = try await users([me, peer])
+      let mark = await readMark(of: peer, in: id)
+      return Page(items: people.map { Member(user: $0, readPosition: $0.id == peer ? mark : nil) }, next: nil)
     }
     guard let start = page.map({ Int($0.rawValue) }) ?? 0, start >= 0, limit >= 1 else {
       throw ChatError(.invalidArgument(field: "page"), operation: .listMembers)
@@ -81,6 +83,18 @@ extension OpenIMAdapter {
     let items = Array(found.prefix(limit))
     let end = start + items.count
     return Page(items: items, next: end < total && !items.isEmpty ? PageToken(String(end)) : nil)
+  }
+
+  /// How far the other one of a pair has read: no call tells it, but what was read is marked in the messages. Looks at
+  /// the newest fifty.
+  private func readMark(of peer: UserID, in id: ChannelID) async -> MessagePosition? {
+    var seq = othersRead[OpenIMParticipant(channel: id, user: peer)] ?? 0
+    if let last = newest[id], last > seq,
+      let pulled = try? await pull(id, max(1, last - 49)...last, count: 50, for: .listMembers)
+    {
+      for data in pulled.messages where data.isRead && UserID(data.sendID) != peer { seq = max(seq, data.seq) }
+    }
+    return seq > 0 ? MessagePosition(sequence: seq) : nil
   }
 
   public func setRole(_ role: MemberRole, of user: UserID, in id: ChannelID) async throws(ChatError) {

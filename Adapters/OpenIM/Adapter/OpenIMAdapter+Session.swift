@@ -195,8 +195,20 @@ extension OpenIMAdapter {
 
   private func isCurrent(_ generation: Int) -> Bool { generation == self.generation }
 
-  /// The vendor's own cycle of pauses, unless the profile says otherwise; the first try is made at once.
+  /// The part of each pause that this client waits, its own for every client: those who lost their links together do
+  /// not come back together. From a half to the whole.
+  static func pace(_ seed: UInt64?) -> Double {
+    guard let seed else { return .random(in: 0.5...1) }
+    let mixed = (seed ^ (seed >> 33)) &* 0xFF51_AFD7_ED55_8CCD
+    return 0.5 + Double(mixed >> 11) / Double(1 << 54)
+  }
+
   private func pause(before attempt: Int) -> Duration {
+    .milliseconds(Int64(Double(wholePause(before: attempt).wholeMilliseconds) * pace))
+  }
+
+  /// The vendor's own cycle of pauses, unless the profile says otherwise; the first try is made at once.
+  private func wholePause(before attempt: Int) -> Duration {
     if attempt == 1 { return .zero }
     if retry.baseDelay == .seconds(1), retry.maxDelay == .seconds(30) {
       return .seconds([1, 2, 4, 8, 16][(attempt - 2) % 5])

@@ -24,6 +24,7 @@ public actor OpenIMAdapter: ChatAdapter {
   let gateway: String
   let platform: Int64
   let retry: Profile.RetrySettings
+  let pace: Double
 
   var connectionState: ConnectionState = .disconnected(.initial)
   var userID: UserID?
@@ -71,6 +72,7 @@ public actor OpenIMAdapter: ChatAdapter {
     gateway = try profile.gatewayBase()
     platform = try profile.platform()
     retry = profile.retry
+    pace = Self.pace(environment.seed)
   }
 
   deinit { for feed in contactStreams.values { feed.finish() } }

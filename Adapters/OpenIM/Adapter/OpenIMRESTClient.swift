@@ -78,9 +78,15 @@ struct OpenIMRESTClient: Sendable {
         continue
       }
       guard response.status == 200 else {
+        let kind: ChatError.Kind =
+          switch response.status {
+          // A signed link whose time is over.
+          case 401, 403: .permission()
+          case 404, 410: .notFound
+          default: .server
+          }
         throw ChatError(
-          response.status == 404 ? .notFound : .server, operation: operation,
-          vendor: ChatError.VendorFault(vendor: "openim", httpStatus: response.status))
+          kind, operation: operation, vendor: ChatError.VendorFault(vendor: "openim", httpStatus: response.status))
       }
       guard Int64(response.body.count) <= limit else {
         throw ChatError(.tooLarge(limit: limit, unit: .bytes), operation: operation)

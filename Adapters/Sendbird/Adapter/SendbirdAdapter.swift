@@ -45,6 +45,7 @@ public actor SendbirdAdapter: ChatAdapter {
   var lastReceived: Timestamp = Timestamp(milliseconds: 0)
   var requestCounter: UInt64 = 0
   let requestPrefix: String
+  let pace: Double
 
   // Events.
   var eventQueue: AsyncStream<Inbound>.Continuation?
@@ -79,6 +80,7 @@ public actor SendbirdAdapter: ChatAdapter {
     rest = SendbirdREST(profile: profile, environment: environment, transports: transports)
     var random = SystemRandomNumberGenerator()
     requestPrefix = String(environment.seed ?? random.next(), radix: 36)
+    pace = Self.pace(environment.seed)
   }
 
   public nonisolated func events() -> ChatEventStream { hub.events() }

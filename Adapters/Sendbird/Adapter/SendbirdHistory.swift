@@ -119,9 +119,11 @@ struct SendbirdHistory: Sendable {
     query.add("custom_types", "*")
     if let thread { query.add("parent_message_id", thread) }
     Self.addShape(&query)
-    return try await fetch(query).compactMap { value in
+    let found = try await fetch(query).compactMap { value -> Item? in
       guard let raw = value.object, let wire = SendbirdMessage(raw), wire.id != thread else { return nil }
       return (wire, raw)
     }
+    // Whatever order a page comes in.
+    return found.sorted { ($0.wire.createdAt, $0.wire.id) < ($1.wire.createdAt, $1.wire.id) }
   }
 }

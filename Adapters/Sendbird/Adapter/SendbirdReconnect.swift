@@ -55,11 +55,20 @@ extension SendbirdAdapter {
     }
   }
 
-  /// The first try is immediate; the second waits the base delay, each further one twice as long.
+  /// The part of each pause that this client waits, its own for every client: those who lost their links together do
+  /// not come back together. From a half to the whole.
+  static func pace(_ seed: UInt64?) -> Double {
+    guard let seed else { return .random(in: 0.5...1) }
+    let mixed = (seed ^ (seed >> 33)) &* 0xFF51_AFD7_ED55_8CCD
+    return 0.5 + Double(mixed >> 11) / Double(1 << 54)
+  }
+
+  /// The first try is immediate; the second waits the base delay, each further one twice as long, all at this client's
+  /// pace.
   func delay(before attempt: Int) -> Duration {
     var delay = profile.retry.baseDelay
     for _ in 2..<max(2, min(attempt, 40)) where delay < profile.retry.maxDelay { delay = delay * 2 }
-    return min(delay, profile.retry.maxDelay)
+    return .milliseconds(Int64(Double(min(delay, profile.retry.maxDelay).wholeMilliseconds) * pace))
   }
 
   func giveUp(_ mine: UInt64) {
