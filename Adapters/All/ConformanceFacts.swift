@@ -28,13 +28,14 @@ extension AllAdapters {
     case ("sendbird", _):
       ConformanceFacts(
         differences: ["loginExcludesNobody", "kickNamesAdmin"],
-        limits: ["text.characters": 5000, "user.bytes": 80, "page.history": 200],
+        limits: ["text.characters": 5000, "user.bytes": 80, "page.history": 200, "file.bytes": 25 << 20],
         settings: [
           "invite.acceptance": #"{"autoAcceptInvitations":false}"#, "history.newMembers": #"{"historyForNewMembers":false}"#,
         ],
         paths: [
           "id": "/msg_id", "time": "/created_at", "unknown": "/zz_unknown",
-          "channel.unknown": "/zz_unknown", "channel.unread": "/unread_message_count",
+          "channel.unknown": "/zz_unknown", "channel.unread": "/unread_message_count", "channel.data": "/data",
+          "history.list": "/messages",
         ],
         odd: [
           "standingToken": ["/next": #""stuck""#, "/has_more": "true"], "emptyHistory": ["/messages": "[]"],
@@ -49,10 +50,11 @@ extension AllAdapters {
         differences: ["ownerCannotLeave", "usersCannotBeDisabled"],
         limits: ["page.history": 100],
         paths: [
-          "time": "/data/msgs/{channel}/Msgs/0/sendTime",
+          "time": "/data/msgs/{channel}/Msgs/0/sendTime", "pull.list": "/data/msgs/{channel}/Msgs",
         ],
         odd: [
           "unknownType": ["/data/msgs/{channel}/Msgs/0/contentType": "9999", "/data/msgs/{channel}/Msgs/0/content": #""eyJ6eiIgOiBbMS4wLCAxZTIsIDkwMDcxOTkyNTQ3NDA5OTNdfQ==""#],
+          "readAboveMax": ["/data/conversations/0/readSeq": "999"],
           "loneSurrogate": ["/data/msgs/{channel}/Msgs/0/content": #""eyJjb250ZW50IjoiXHVkODNkIGhhbGYifQ==""#], "escapedKeys": ["/data/msgs/{channel}/Msgs/0/content": #""eyJcdTAwNjNvbnRlbnQiOiJlc2NhcGVkIn0=""#],
         ],
         codes: [1302: "permission", 1402: "permission", 1403: "permission", 1204: "notFound", 1101: "notFound"],
@@ -60,16 +62,17 @@ extension AllAdapters {
     case ("leancloud", "session"):
       ConformanceFacts(
         differences: ["usersNeedNoRegistration"],
-        limits: ["user.bytes": 50, "page.history": 1000, "signature.seconds": 1], settings: ["signature": #"{"signature":true}"#],
+        limits: ["user.bytes": 50, "page.history": 1000, "signature.seconds": 1],
+        settings: ["signature": #"{"signature":true}"#, "retention": #"{"retentionDays":30}"#],
         paths: ["id": "/id", "time": "/timestamp", "unknown": "/zzUnknown", "peer": "/peerId"],
         odd: leanCloudOdd)
     case ("leancloud", _):
       ConformanceFacts(
         differences: ["usersNeedNoRegistration", "distinctSurvivesMemberChange", "mutesHaveNoEnd"],
-        limits: ["user.bytes": 64, "page.history": 100], settings: ["signature": #"{"signature":true}"#],
+        limits: ["user.bytes": 64, "page.history": 100, "group.members": 500], settings: ["signature": #"{"signature":true}"#],
         paths: [
           "id": "/id", "time": "/timestamp", "unknown": "/zzUnknown", "peer": "/peerId",
-          "history.time": "/t", "history.id": "/mid",
+          "history.time": "/t", "history.id": "/mid", "history.list": "/logs",
         ], odd: leanCloudOdd,
         codes: [4315: "permission", 4317: "permission", 4401: "notFound", 4303: "notFound", 4109: "tooLarge"],
         exclusive: ["tag": #""mobile""#], json: ["protocol": #""json""#])

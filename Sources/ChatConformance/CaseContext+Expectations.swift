@@ -36,6 +36,15 @@ extension CaseContext {
     }
   }
 
+  /// Waits until nothing passes any more that needs no time.
+  func idle() async throws {
+    for _ in 0..<60 {
+      let before = await mark()
+      try await quiet()
+      if await mark() == before { return }
+    }
+  }
+
   /// Lets time pass in steps, so that what wakes can act.
   func pass(_ duration: Duration, step: Duration = .seconds(1)) async throws {
     var passed = Duration.zero

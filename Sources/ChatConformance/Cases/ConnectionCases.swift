@@ -106,9 +106,10 @@ extension ConformanceSuite {
       } where: {
         $0 == .timeout
       }
-      // The limit of a call is ten seconds; time passes here by the second.
+      // The limit of a call is ten seconds. Time passes here by the second, and faster than a busy machine works.
       let waited = context.harness.clock.now - started
-      try context.expect(waited >= .seconds(9) && waited <= .seconds(12), "ten seconds", observed: "\(waited)")
+      try context.expect(waited >= .seconds(9), "ten seconds", observed: "\(waited)")
+      if context.offers("virtualTime") { try context.expect(waited <= .seconds(30), "not much more", observed: "\(waited)") }
       try await context.eventually("the socket is closed") { try await context.sockets(of: user) == 0 }
       guard case .disconnected(.failed) = await chat.state else {
         throw context.failure("disconnected after a failure", "\(await chat.state)")

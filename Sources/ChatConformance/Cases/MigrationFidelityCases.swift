@@ -289,6 +289,38 @@ extension ConformanceSuite {
         try context.expectEqual(arrived, texts.map { .text($0) }, "the messages of \(channel)")
       }
     },
+    ConformanceCase(
+      "MIGR-10", "Read marks come over where possible.", .s2, needs: [.sourceReadAll, .destinationSender]
+    ) { context in
+      let service = IdealService(clock: context.harness.clock)
+      let id = ChannelID("migr-10")
+      let users = ["migr10ann", "migr10ben"].map { UserID($0) }
+      let ideal = IdealDestination(service: service)
+      try await ideal.fill(id, users, (0..<10).map { message("text \($0)", $0, id, users[0]) })
+      let record = try context.need(
+        try await IdealSource(service: service).channels(after: nil).items.first { $0.channel.id == id }, "the channel")
+      let written = await service.messages(in: id).map(\.message)
+      try await ideal.finishChannel(
+        id, original: record,
+        members: [
+          MemberRecord(channel: id, member: Member(user: User(id: users[1]), role: .member, readPosition: written[5].position))
+        ])
+      let run = MigrationRun(
+        source: IdealSource(service: service), archive: context.file("marks"),
+        destination: try await context.harness.makeDestination(), readBack: try await context.harness.makeSource(),
+        clock: context.harness.clock)
+      let report = try await context.whileTimePasses(within: .seconds(3600)) { try await run.run() }
+      let there = try await context.migrated(id)
+      let members = try await context.serverMembers(there)
+      let arrived = try await context.serverMessages(there)
+      try context.expectEqual(arrived.count, written.count, "messages")
+      let mark = members.first { $0.user.id == users[1] }?.readPosition
+      let read = arrived.count { message in mark.map { (message.position ?? .highest) <= $0 } ?? false }
+      // A destination may keep the mark of the origin as it is.
+      let line = report.fields.first { "member.readPosition".hasPrefix($0.field) }
+      let isNamed = line.map { $0.keptElsewhere + $0.degraded + $0.dropped + ($0.undeclared ?? 0) > 0 } ?? false
+      try context.expect(read == 6 || mark == written[5].position || isNamed, "six are read, or a line about it", observed: "\(read), \(report.fields.map(\.field))")
+    },
   ]
 
   private static func message(_ text: String, _ number: Int, _ channel: ChannelID, _ sender: UserID) -> Message {

@@ -335,7 +335,7 @@ extension ConformanceSuite {
     ConformanceCase("TYPE-01", "Typing starts and stops once.", .s3, needs: [.typing]) { context in
       let (alice, bob, channel, users) = try await context.pair()
       let (atAlice, atBob) = (context.probe(alice), context.probe(bob))
-      try await context.quiet()
+      try await context.idle()
       let mark = await context.mark()
       for _ in 0..<20 {
         try await alice.setTyping(true, in: channel.id)

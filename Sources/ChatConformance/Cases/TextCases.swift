@@ -77,6 +77,7 @@ extension ConformanceSuite {
     ConformanceCase("LIMIT-10", "Empty and huge lists of ids in one call.", .s3) { context in
       let a = try await context.user("alice")
       let alice = try await context.online(a)
+      try await context.idle()
       let mark = await context.mark()
       try context.expectEqual(try await alice.users([]).count, 0, "users of an empty list")
       if context.offers("journal") {
