@@ -428,9 +428,14 @@ private struct HearsLate: RetellingAdapter {
 
   init(_ inner: any ChatAdapter) {
     self.inner = inner
+    let isLate = Mutex2(false)
     retelling = Retelling(inner, hub) { event in
-      // So late that who listens directly has looked into the cache long before: never.
-      if case .messageReceived = event.kind { [] } else { [event] }
+      // So late that who listens directly has looked into the cache long before: never, with all that comes behind it.
+      let drops = isLate.withLock { isLate in
+        if case .messageReceived = event.kind { isLate = true }
+        return isLate
+      }
+      return drops ? [] : [event]
     }
   }
 

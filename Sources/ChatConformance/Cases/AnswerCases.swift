@@ -334,8 +334,10 @@ extension ConformanceSuite {
       }
     },
     ConformanceCase(
-      "UNRD-07", "An inconsistent server pair gives zero.", .s2, needs: [.unreadChannel], hooks: ["patch"], tags: [.wire]
+      "UNRD-07", "An inconsistent server pair gives zero.", .s2, needs: [.unreadChannel], hooks: ["patch", "virtualTime"],
+      tags: [.wire]
     ) { context in
+      // In process: over sockets the body is compressed, and cannot be changed on its way.
       guard let change = context.harness.odd["readAboveMax"] else {
         throw CaseSkip(reason: .rule("the service sends no pair"))
       }
