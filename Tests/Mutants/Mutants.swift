@@ -53,19 +53,6 @@ extension Mutant {
     Mutant(id: "M12", breaks: "asks the provider for each request", base: "openim", cases: ["AUTH-06"]) {
       MutantHarness(base: $0, wrap: { adapter, device in AsksAlways(inner: adapter, credentials: device.credentials) })
     },
-    Mutant(id: "M13", breaks: "event before cache write", base: "ideal", cases: ["RECV-01"]) {
-      let last = Mutex2<(any ChatAdapter)?>(nil)
-      return MutantHarness(
-        base: $0,
-        wrap: { adapter, _ in
-          last.withLock { $0 = adapter }
-          return HearsLate(adapter)
-        },
-        listen: { chat in
-          guard let adapter = last.withLock({ $0 }) else { return chat }
-          return EventsOfAdapter(adapter: adapter)
-        })
-    },
     Mutant(id: "M14", breaks: "a Double for numbers", base: "leancloud", cases: ["RECV-08"]) {
       MutantHarness(base: $0, wrap: { adapter, _ in RoundsNumbers(adapter) })
     },
@@ -418,33 +405,6 @@ private struct SpeaksAfterDisconnect: ChatListening {
   }
 
   func events() -> ChatEventStream { hub.events() }
-}
-
-/// Tells the client late what it tells others at once.
-private struct HearsLate: RetellingAdapter {
-  let inner: any ChatAdapter
-  let hub = EventHub()
-  private let retelling: Retelling
-
-  init(_ inner: any ChatAdapter) {
-    self.inner = inner
-    let isLate = Mutex2(false)
-    retelling = Retelling(inner, hub) { event in
-      // So late that who listens directly has looked into the cache long before: never, with all that comes behind it.
-      let drops = isLate.withLock { isLate in
-        if case .messageReceived = event.kind { isLate = true }
-        return isLate
-      }
-      return drops ? [] : [event]
-    }
-  }
-
-  func events() -> ChatEventStream { hub.events() }
-}
-
-private struct EventsOfAdapter: ChatListening {
-  let adapter: any ChatAdapter
-  func events() -> ChatEventStream { adapter.events() }
 }
 
 // MARK: Sending
