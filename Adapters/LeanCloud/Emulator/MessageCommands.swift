@@ -329,6 +329,7 @@ extension LeanCloudEmulator {
   func modify(_ call: Call) {
     let patches = call.frame["patches"]?.array ?? []
     guard !patches.isEmpty else { return fail(4404, to: call) }
+    var last = now
     for patch in patches {
       let isRecall = patch["recall"]?.bool ?? false
       guard let id = patch["cid"]?.string, let conversation = conversation(id) else { return fail(4303, to: call) }
@@ -346,9 +347,11 @@ extension LeanCloudEmulator {
         mentions: (patch["mentionPids"] ?? patch["meintonPids"])?.array?.compactMap(\.string) ?? [],
         mentionsAll: patch["mentionAll"]?.bool ?? false, isRecall: isRecall)
       change(conversation, at: index, edit, except: call.connection)
+      // The second one of a millisecond counts as later.
+      last = max(last, conversation.messages[index].patchTimestamp ?? now)
     }
     var frame = LeanCloudFrame("patch", "modified")
-    frame["lastPatchTime"] = .int(now)
+    frame["lastPatchTime"] = .int(last)
     reply(frame, to: call)
   }
 
