@@ -26,7 +26,9 @@ extension CacheSession {
         SQLValue(channel.createdAt?.milliseconds), .text(ChannelRow.payload(channel)),
         .text(ChannelRow.view(channel)), .text(channel.id.rawValue),
       ])
-    if channel.unread != .unknown { _ = try setUnread(channel.unread, of: channel.id) }
+    if channel.unread != .unknown {
+      _ = try setUnread(try besideDueMark(channel.unread, of: channel.id), of: channel.id)
+    }
     if let position = channel.myReadPosition { _ = try raiseReadMark(position, of: channel.id) }
     // An unsent message of this device is settled by its own answer or look-up, which tell those who wait for it.
     if let last = channel.lastMessage, let position = last.position, try pendingTwin(of: last) == nil {
@@ -127,6 +129,19 @@ extension CacheSession {
   /// Whether the server still has to be told the read mark.
   public func setMarkDue(_ isDue: Bool, of id: ChannelID) throws(ChatError) {
     try database.run("UPDATE channels SET mark_is_due = ? WHERE id = ?", [SQLValue(isDue), .text(id.rawValue)])
+  }
+
+  public func isMarkDue(of id: ChannelID) throws(ChatError) -> Bool {
+    try database.first("SELECT mark_is_due FROM channels WHERE id = ?", [.text(id.rawValue)]) { row throws(ChatError) in
+      row.flag(0)
+    } ?? false
+  }
+
+  /// The unread number that the server tells, or the one counted here while it does not know how far the user has read.
+  public func besideDueMark(_ told: UnreadCount, of id: ChannelID) throws(ChatError) -> UnreadCount {
+    guard try isMarkDue(of: id), try ranges(of: id).last?.isLive == true, let counted = try countedUnread(of: id)
+    else { return told }
+    return .exact(counted)
   }
 
   public func dueMarks() throws(ChatError) -> [(channel: ChannelID, position: MessagePosition)] {

@@ -187,6 +187,7 @@ extension Chat {
     }
     // Lost again meanwhile: there is a new gap to close.
     if epoch == epochBefore { behind[channel] = nil }
+    try recountDue(channel)
     do throws(ChatError) { try await learnMarks(in: channel) } catch {
       // All messages are here. Marks that the server keeps to itself for now end nothing.
       switch error.kind {
@@ -194,6 +195,13 @@ extension Chat {
       default: log(.info, "the marks of a channel were not learnt: \(error)")
       }
     }
+  }
+
+  /// A server that does not know yet how far the user has read counts more than is unread.
+  private func recountDue(_ channel: ChannelID) throws(ChatError) {
+    guard try opened(.unread).read({ session throws(ChatError) in try session.isMarkDue(of: channel) }) else { return }
+    let kinds = try store { session throws(ChatError) in try session.recount(channel) }
+    for kind in kinds { publish(kind, .catchUp) }
   }
 
   private func readForward(_ channel: ChannelID, from start: MessagePosition) async throws(ChatError) {

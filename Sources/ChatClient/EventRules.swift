@@ -42,7 +42,9 @@ extension CacheSession {
       let isNews = try leave(channel)
       try forgetMessages(of: channel)
       return failed.map { .messageFailed($0) } + (isNews ? [kind] : [])
-    case .unreadChanged(let channel, let count): return try setUnread(count, of: channel) ? [kind] : []
+    case .unreadChanged(let channel, let count):
+      let now = try besideDueMark(count, of: channel)
+      return try setUnread(now, of: channel) ? [.unreadChanged(channel, now)] : []
     default: return [kind]
     }
   }

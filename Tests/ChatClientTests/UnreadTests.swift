@@ -33,6 +33,35 @@ struct UnreadTests {
     #expect(try await unread(bench) == .exact(2))
   }
 
+  @Test("count from a mark that was set offline, while the server cannot be told of it", arguments: [true, false])
+  func dueMark(_ tellsLate: Bool) async throws {
+    // One that marks "now" only: it is not told while newer ones are unseen.
+    let bench = try await Bench(ScriptedAdapter(emulated: [.unreadMarkAt])) { adapter in
+      for number in 1...10 { await adapter.write("\(number)") }
+    }
+    _ = try await bench.chat.history(of: "c", .newest(20))
+    await bench.adapter.publish(.unreadChanged("c", .exact(10)))
+    await told(bench, .exact(10))
+    await bench.adapter.cutLink()
+    await bench.heard.first { $0.kind == .connectionChanged(.reconnecting(attempt: 1)) }
+    try await bench.chat.markRead("c", upTo: MessagePosition(sequence: 10))
+    await told(bench, .exact(0))
+    for number in 11...13 { await bench.adapter.write("\(number)") }
+    let before = await bench.heard.events.count { $0.isUpToDate }
+    await bench.adapter.restoreLink()
+    if !tellsLate { await bench.adapter.publish(.unreadChanged("c", .exact(13))) }
+    try await until { await bench.heard.events.count { $0.isUpToDate } > before }
+    if tellsLate { await bench.adapter.publish(.unreadChanged("c", .exact(13))) }
+    try await until { try await unread(bench) == .exact(3) }
+    await bench.adapter.write("14", push: true)
+    await told(bench, .exact(4))
+    // Read to the end: the server can be told, and its number counts again.
+    try await bench.chat.markRead("c", upTo: nil)
+    #expect(await bench.adapter.journal.filter { $0.hasPrefix("markRead") } == ["markRead now"])
+    await bench.adapter.publish(.unreadChanged("c", .exact(7)))
+    await told(bench, .exact(7))
+  }
+
   @Test("rise with what others write, and not with what oneself wrote elsewhere, notices and replies in threads")
   func counts() async throws {
     let bench = try await Bench(ScriptedAdapter(without: [.unreadSendClears]))
