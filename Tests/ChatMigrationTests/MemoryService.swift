@@ -31,6 +31,8 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
     /// Whether what is written can be changed and removed.
     var isRigid = false
     var signingKey: String?
+    /// The list whose pages lead to one another without end.
+    var circle: String?
   }
 
   var signingKey: String? { state.withLock { $0.signingKey } }
@@ -81,7 +83,10 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
     }
   }
 
-  private func page<Item>(_ items: [Item], _ cursor: Cursor?) -> SourcePage<Item> {
+  private func page<Item>(_ items: [Item], _ cursor: Cursor?, of list: String) -> SourcePage<Item> {
+    if state.withLock({ $0.circle }) == list {
+      return SourcePage(items: Array(items.prefix(pageSize)), next: cursor == "1" ? "2" : "1")
+    }
     let start = cursor.flatMap { Int($0.rawValue) } ?? 0
     let end = min(start + pageSize, items.count)
     return SourcePage(
@@ -90,12 +95,12 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
 
   func users(after cursor: Cursor?) async throws(ChatError) -> SourcePage<UserRecord> {
     try enter("users")
-    return page(state.withLock { $0.users }, cursor)
+    return page(state.withLock { $0.users }, cursor, of: "users")
   }
 
   func channels(after cursor: Cursor?) async throws(ChatError) -> SourcePage<ChannelRecord> {
     try enter("channels")
-    return page(state.withLock { $0.channels.map(\.record) }, cursor)
+    return page(state.withLock { $0.channels.map(\.record) }, cursor, of: "channels")
   }
 
   private func channel(_ id: ChannelID) throws(ChatError) -> StoredChannel {
@@ -107,12 +112,12 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
 
   func members(of id: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MemberRecord> {
     try enter("members")
-    return page(try channel(id).members, cursor)
+    return page(try channel(id).members, cursor, of: "members")
   }
 
   func messages(in id: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MessageRecord> {
     try enter("messages")
-    return page(try channel(id).messages, cursor)
+    return page(try channel(id).messages, cursor, of: "messages")
   }
 
   func download(
@@ -296,7 +301,7 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
     in id: ChannelID, after cursor: Cursor?
   ) async throws(ChatError) -> SourcePage<ExistingMessage> {
     try enter("existing")
-    let page = page(try channel(id).messages, cursor)
+    let page = page(try channel(id).messages, cursor, of: "messages")
     let items = page.items.compactMap { record -> ExistingMessage? in
       guard let origin = record.origin, let id = record.message.id else { return nil }
       return ExistingMessage(origin: origin, id: id)

@@ -150,13 +150,12 @@ public struct Extractor: Sendable {
     commit: ([Item], PageEnd) async throws(ChatError) -> Void
   ) async throws(ChatError) {
     var state = try await archive.readingState(of: list, channel: channel)
+    if state.isDone { return }
+    var walk = try CursorWalk("the source's list of \(list.rawValue)", .readSource, from: state.cursor)
     while !state.isDone {
-      let asked = state.cursor
+      let asked = walk.cursor
       let page = try await pacer.perform(.readSource) { () throws(ChatError) in try await read(asked) }
-      guard page.next == nil || page.next != asked else {
-        throw ChatError(
-          .protocolViolation, operation: .readSource, detail: "the source's list of \(list.rawValue) does not move on")
-      }
+      try walk.go(to: page.next)
       try await commit(page.items, PageEnd(cursor: asked, next: page.next, unreadable: page.unreadable))
       state = ReadingState(cursor: page.next, isDone: page.next == nil)
     }

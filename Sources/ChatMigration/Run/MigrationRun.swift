@@ -409,15 +409,12 @@ extension Planner {
   private static func walk<Item: Sendable>(
     _ read: (Cursor?) async throws(ChatError) -> SourcePage<Item>, _ body: (SourcePage<Item>) -> Void
   ) async throws(ChatError) {
-    var cursor: Cursor?
+    var walk = try CursorWalk("a list of the source", .plan)
     repeat {
       if Task.isCancelled { throw .cancelled(.plan) }
-      let page = try await read(cursor)
+      let page = try await read(walk.cursor)
       body(page)
-      guard page.next != cursor || page.next == nil else {
-        throw ChatError(.protocolViolation, operation: .plan, detail: "a list of the source does not move on")
-      }
-      cursor = page.next
-    } while cursor != nil
+      try walk.go(to: page.next)
+    } while walk.cursor != nil
   }
 }

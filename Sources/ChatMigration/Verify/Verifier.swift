@@ -72,18 +72,14 @@ public struct Verifier: Sendable {
     _ read: (Cursor?) async throws(ChatError) -> SourcePage<Item>,
     _ body: (SourcePage<Item>) async throws(ChatError) -> Void
   ) async throws(ChatError) {
-    var cursor: Cursor?
-    while true {
+    var walk = try CursorWalk("a list of the destination", .verify)
+    repeat {
       if Task.isCancelled { throw .cancelled(.verify) }
-      let asked = cursor
+      let asked = walk.cursor
       let page = try await pacer.perform(.verify) { () throws(ChatError) in try await read(asked) }
       try await body(page)
-      guard let next = page.next else { return }
-      guard next != asked else {
-        throw ChatError(.protocolViolation, operation: .verify, detail: "a list of the destination does not move on")
-      }
-      cursor = next
-    }
+      try walk.go(to: page.next)
+    } while walk.cursor != nil
   }
 
   // MARK: Users
