@@ -176,7 +176,7 @@ extension CaseContext {
   /// As above, letting time pass.
   @discardableResult
   func expectErrorInTime(
-    _ expected: String, within limit: Duration = .seconds(120), step: Duration = .seconds(1), _ body: @escaping @Sendable () async throws -> Void,
+    _ expected: String, within limit: Duration = .seconds(600), step: Duration = .seconds(1), _ body: @escaping @Sendable () async throws -> Void,
     where matches: (ChatError.Kind) -> Bool
   ) async throws -> ChatError {
     try await expectError(expected) { try await whileTimePasses(within: limit, step: step, body) } where: { matches($0) }

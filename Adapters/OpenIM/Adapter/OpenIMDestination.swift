@@ -360,6 +360,10 @@ public actor OpenIMDestination: ChatDestination {
       } catch {
         if Self.mustStop(error) { throw error }
         outcomes.append(.refused(error))
+        // One that may be taken later must not come behind those that follow it: the place is that of the arrival.
+        if error.isRetryable {
+          return outcomes + Array(repeating: .refused(error), count: messages.count - outcomes.count)
+        }
       }
     }
     return outcomes

@@ -41,8 +41,14 @@ struct OpenIMRESTClient: Sendable {
     do throws(OpenIMFault) {
       if let data = try OpenIMREST.data(of: response.body) { return data }
     } catch {
-      throw OpenIMErrorTable.error(
+      var fault = OpenIMErrorTable.error(
         error, operation: operation, status: response.status == 200 ? nil : response.status, requestID: requestID)
+      if response.status == 429 {
+        // Whatever code stands in it.
+        fault.kind = .rateLimited(retryAfter: response.retryAfter)
+        fault.retry = fault.kind.usualAdvice
+      }
+      throw fault
     }
     throw unexpected(response, for: operation, requestID: requestID)
   }
