@@ -205,9 +205,11 @@ extension Chat {
       return try await ask(await adapter.markRead(id, upTo: nil))
     }
     let kinds = try cache.write { session throws(ChatError) -> [ChatEvent.Kind] in
+      let known = try session.readMark(of: id)
       let isNews = try session.raiseReadMark(mark, of: id)
-      try session.setMarkDue(true, of: id)
-      // Also where the mark stood there before: a wrong number is put right by marking.
+      // Also where the mark stood there before: a wrong number is put right by marking. A lower one makes nothing due:
+      // what the server is to know is the highest.
+      if known.map({ mark >= $0 }) ?? true { try session.setMarkDue(true, of: id) }
       let recounted = try session.recount(id)
       return isNews ? [.readChanged(id, session.owner, mark)] + recounted : recounted
     }

@@ -62,6 +62,22 @@ struct UnreadTests {
     await told(bench, .exact(7))
   }
 
+  @Test("are the server's again after a mark that was lower than the one it knows")
+  func lowerMark() async throws {
+    let bench = try await Bench(ScriptedAdapter()) { adapter in
+      for number in 1...10 { await adapter.write("\(number)") }
+    }
+    _ = try await bench.chat.history(of: "c", .newest(20))
+    await bench.adapter.publish(.unreadChanged("c", .exact(10)))
+    await told(bench, .exact(10))
+    try await bench.chat.markRead("c", upTo: MessagePosition(sequence: 10))
+    await told(bench, .exact(0))
+    try await bench.chat.markRead("c", upTo: MessagePosition(sequence: 4))
+    #expect(try await unread(bench) == .exact(0))
+    await bench.adapter.publish(.unreadChanged("c", .exact(7)))
+    await told(bench, .exact(7))
+  }
+
   @Test("rise with what others write, and not with what oneself wrote elsewhere, notices and replies in threads")
   func counts() async throws {
     let bench = try await Bench(ScriptedAdapter(without: [.unreadSendClears]))
