@@ -6,7 +6,8 @@ public struct ConformanceFacts: Sendable {
   public var limits: [String: Int64] = [:]
   /// Settings of the emulator by neutral name, as JSON objects.
   public var settings: [String: String] = [:]
-  /// JSON Pointers into the frame of a pushed message; `{channel}` stands for its channel.
+  /// JSON Pointers into the frame of a pushed message; `{channel}` stands for its channel. Those that begin with
+  /// `channel.` or `history.` lead into such answers; `push.prefix` is what stands before a frame's JSON.
   public var paths: [String: String] = [:]
   /// Changes that make a pushed text message an odd one: JSON Pointers into its frame, and values as JSON.
   /// `unknownType` brings the member `zz`, `loneSurrogate` and `escapedKeys` a text.
@@ -33,7 +34,7 @@ extension AllAdapters {
           "invite.acceptance": #"{"autoAcceptInvitations":false}"#, "history.newMembers": #"{"historyForNewMembers":false}"#,
         ],
         paths: [
-          "id": "/msg_id", "time": "/created_at", "unknown": "/zz_unknown",
+          "id": "/msg_id", "time": "/created_at", "unknown": "/zz_unknown", "push.prefix": "MESG",
           "channel.unknown": "/zz_unknown", "channel.unread": "/unread_message_count", "channel.data": "/data",
           "history.list": "/messages",
         ],

@@ -26,15 +26,16 @@ extension CacheSession {
         SQLValue(channel.createdAt?.milliseconds), .text(ChannelRow.payload(channel)),
         .text(ChannelRow.view(channel)), .text(channel.id.rawValue),
       ])
-    if channel.unread != .unknown {
-      _ = try setUnread(try besideDueMark(channel.unread, of: channel.id), of: channel.id)
-    }
     if let position = channel.myReadPosition { _ = try raiseReadMark(position, of: channel.id) }
     // An unsent message of this device is settled by its own answer or look-up, which tell those who wait for it.
     if let last = channel.lastMessage, let position = last.position, try pendingTwin(of: last) == nil {
       _ = try merge(last, from: .read)
       // An island of one message: what lies before it is unknown.
       if last.threadParent == nil { try cover(CachedRange(low: position, high: position), in: channel.id) }
+    }
+    // After the mark, and after the message that it counts.
+    if channel.unread != .unknown {
+      _ = try setUnread(try besideDueMark(channel.unread, of: channel.id), of: channel.id)
     }
     guard let now = try self.channel(channel.id) else { return .unchanged }
     if known == nil || !wasMember { return try isMember(of: channel.id) ? .joined(now) : .unchanged }
@@ -131,6 +132,7 @@ extension CacheSession {
     try database.run("UPDATE channels SET mark_is_due = ? WHERE id = ?", [SQLValue(isDue), .text(id.rawValue)])
   }
 
+  /// Whether the server has still to be told the read mark.
   public func isMarkDue(of id: ChannelID) throws(ChatError) -> Bool {
     try database.first("SELECT mark_is_due FROM channels WHERE id = ?", [.text(id.rawValue)]) { row throws(ChatError) in
       row.flag(0)

@@ -19,14 +19,13 @@ extension CacheSession {
     }
     // Presence passes; it is not kept.
     next.user.presence = nil
-    guard next != known || known.map({ Self.rows(of: $0, in: channel) != Self.rows(of: next, in: channel) }) ?? true
-    else { return false }
-    let (member, user) = Self.rows(of: next, in: channel)
+    let rows = Self.rows(of: next, in: channel)
+    if let known, next == known, rows == Self.rows(of: known, in: channel) { return false }
     try database.run(
       "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?)",
       [
-        .text(channel.rawValue), .text(next.user.id.rawValue), .text(next.state.rawValue), .text(member.text()),
-        .text(user.text()),
+        .text(channel.rawValue), .text(next.user.id.rawValue), .text(next.state.rawValue), .text(rows.member.text()),
+        .text(rows.user.text()),
       ])
     return true
   }

@@ -149,8 +149,7 @@ extension CacheSession {
     }
     next.clientMessageID = known.message.clientMessageID ?? message.clientMessageID
     next.sender = next.sender ?? known.message.sender
-    // Text in Swift is equal in every Unicode form; the record tells forms apart.
-    guard next != known.message || next.json() != known.message.json() else { return .unchanged }
+    guard next != known.message else { return .unchanged }
     try rewrite(known.row, as: next)
     guard known.visibility == .visible else { return .unchanged }
     return message.isRecalled ? .recalled(next, wasCountable: known.message.isCountable) : .updated(next)

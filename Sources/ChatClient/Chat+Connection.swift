@@ -134,6 +134,7 @@ extension Chat {
     refreshes = [:]
     for task in typing.values { task.cancel() }
     typing = [:]
+    typingTold = [:]
   }
 
   /// Removes everything of the last user from this device. Disconnects first; works offline.

@@ -59,7 +59,9 @@ extension Chat {
           // Whatever is newer arrives by itself from now on.
           try session.cover(CachedRange(low: position, high: .highest), in: message.channel)
         }
-        if expected != nil { try session.noteAhead(Self.islands(others), of: message.channel) }
+        if let expected, !Self.islands(expected).isEmpty {
+          try session.noteAhead(Self.islands(others), of: message.channel)
+        }
         let lifted = lifts && message.sender == session.owner ? try session.liftMark(by: message) : []
         let kinds = try session.events(of: change, isNew: true) + lifted
         return (kinds, try session.channel(message.channel) == nil)
@@ -75,10 +77,10 @@ extension Chat {
     // Told before, when the disk refused it.
     let wasTold = message.id.flatMap { toldUnstored[message.channel]?.remove($0) } != nil
     if wasTold { told.removeAll { if case .messageReceived = $0 { true } else { false } } }
-    if wasShown, !wasTold, told.isEmpty {
+    if wasShown, !wasTold, !told.contains(where: { if case .messageReceived = $0 { true } else { false } }) {
       // The number of unread messages came with the list. Shown as the newest one, it is told as received in any case.
       lastAnnounced[message.channel] = max(position, lastAnnounced[message.channel] ?? position)
-      told = [.messageReceived(message)]
+      told.insert(.messageReceived(message), at: 0)
     } else {
       told = told.map { announced($0) }
     }
@@ -162,7 +164,7 @@ extension Chat {
       let preview = event.kind.preview
       var expected = preview.flatMap { unannounced[$0.channel] } ?? [:]
       let told = preview.flatMap { toldUnstored[$0.channel] } ?? []
-      let kinds = try store { session throws(ChatError) in
+      let kinds = try store(in: event.kind.channel) { session throws(ChatError) in
         let wasKnown = try session.knows(preview)
         let kinds = try session.apply(event.kind)
         if isOnline, !wasKnown, let preview, let id = preview.id, let position = preview.position,

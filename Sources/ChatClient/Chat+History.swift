@@ -121,8 +121,10 @@ extension Chat {
     let (hasOlder, hasNewer) = try opened(.history).read { session throws(ChatError) in
       (try session.mayHave(.older, than: first, in: channel), try session.mayHave(.newer, than: last, in: channel))
     }
+    // Nothing known of what is there: a cursor would lead to this page again.
+    let isNowhere = walk.messages.isEmpty && walk.isAtEnd && walk.direction == .older
     return MessagePage(
-      messages: walk.messages, older: hasOlder ? HistoryStart.cursor(first) : nil,
+      messages: walk.messages, older: hasOlder && !isNowhere ? HistoryStart.cursor(first) : nil,
       newer: hasNewer && last != .highest ? HistoryStart.cursor(last) : nil)
   }
 

@@ -14,9 +14,12 @@ extension Chat {
     }
   }
 
+  /// Whether the disk has still to take down a hole.
+  var hasUnstored: Bool { isLossDue || !unstored.isEmpty }
+
   /// Writes down the holes that the disk refused before, of all channels.
   func openDueGaps() throws(ChatError) {
-    guard isLossDue || !unstored.isEmpty else { return }
+    guard hasUnstored else { return }
     try openGaps(in: isLossDue ? nil : Array(unstored.keys))
     // A catch-up that is under way may have passed the hole already.
     epoch += 1

@@ -53,7 +53,8 @@ extension Chat {
     let toldBefore = toldUnstored[channel] ?? []
     // A page that somebody reads may bring what was missed before the catch-up does: then it is told now.
     let missedFrom = tellsNew ? .lowest : behind[channel] ?? .highest
-    let (missed, kinds, expected) = try store { session throws(ChatError) in
+    // What is read alone closes over a hole of the disk like a push; what the catch-up reads begins behind it.
+    let (missed, kinds, expected) = try store(in: tellsNew ? nil : channel) { session throws(ChatError) in
       var missed: [MessageID] = []
       var kinds: [ChatEvent.Kind] = []
       var newest: [MessageID: Unannounced] = [:]

@@ -11,8 +11,8 @@ extension Chat {
       for channel in try cache.read({ session throws(ChatError) in try session.channelsWithOutbox() }) { kick(channel) }
     } catch {
       log(.error, "\(error)")
-      // Looked at again soon.
-      watchOutbox()
+      // Looked at again soon; offline, when the link is back.
+      if isOnline { watchOutbox() }
     }
   }
 
@@ -82,7 +82,8 @@ extension Chat {
 
   private func settleByOthers() {
     for localID in unsettled {
-      guard let outcome = settledOutcome(of: localID) else { continue }
+      // A disk that does not answer says nothing of the outcome.
+      guard let outcome = (try? settledOutcome(of: localID)) ?? nil else { continue }
       switch outcome {
       case .success(let message): publish(.messageSent(message), .local)
       case .failure:
@@ -179,7 +180,7 @@ extension Chat {
       let change = try session.confirm(entry.localID, as: committed)
       if isLive, let position = committed.position, committed.threadParent == nil {
         try session.cover(CachedRange(low: position, high: .highest), in: committed.channel)
-        if let expected { try session.noteAhead(Self.islands(expected), of: committed.channel) }
+        if let expected, !Self.islands(expected).isEmpty { try session.noteAhead(Self.islands(expected), of: committed.channel) }
       }
       let lifted = lifts ? try session.liftMark(by: committed) : []
       return try session.events(of: change, isNew: false) + lifted
@@ -204,7 +205,8 @@ extension Chat {
       switch SendOutcome(of: error, attempts: error.operation == .upload ? failures + 1 : current.attempts) {
       case .final: return try fail(entry, error)
       case .notSent:
-        if current.state == .flying, entry.state != .flying {
+        // Not where a later worker has it in flight.
+        if current.state == .flying, entry.state != .flying, current.attempts == entry.attempts + 1 {
           try cache.write { session throws(ChatError) in try session.requeue(entry.localID) }
         }
       // An upload or a look that failed says nothing of the send.

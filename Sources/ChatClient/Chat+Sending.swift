@@ -130,23 +130,23 @@ extension Chat {
   ) {
     if Task.isCancelled { return continuation.resume(returning: .failure(.cancelled(.send))) }
     // It may have been settled between the call and now.
-    if let settled = settledOutcome(of: localID) { return continuation.resume(returning: settled) }
+    do throws(ChatError) {
+      if let settled = try settledOutcome(of: localID) { return continuation.resume(returning: settled) }
+    } catch {
+      return continuation.resume(returning: .failure(error))
+    }
     waiters[localID, default: [:]][number] = continuation
   }
 
-  func settledOutcome(of localID: LocalID) -> Result<Message, ChatError>? {
+  /// nil while it is on its way.
+  func settledOutcome(of localID: LocalID) throws(ChatError) -> Result<Message, ChatError>? {
     guard let cache else { return .failure(.cancelled(.send)) }
-    do throws(ChatError) {
-      let known = try cache.read { session throws(ChatError) in
-        (message: try session.message(localID), entry: try session.outboxEntry(localID))
-      }
-      guard let message = known.message else { return .failure(.cancelled(.send)) }
-      if message.id != nil { return .success(message) }
-      if case .failed(let error) = message.state { return .failure(error) }
-      return nil
-    } catch {
-      return .failure(error)
+    guard let message = try cache.read({ session throws(ChatError) in try session.message(localID) }) else {
+      return .failure(.cancelled(.send))
     }
+    if message.id != nil { return .success(message) }
+    if case .failed(let error) = message.state { return .failure(error) }
+    return nil
   }
 
   private func stopWaiting(for localID: LocalID, _ number: UInt64) {

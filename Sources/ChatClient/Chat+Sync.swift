@@ -44,12 +44,14 @@ extension Chat {
       return isComplete && epoch == epochBefore
     } catch {
       if error.kind != .cancelled { log(.info, "sync stopped: \(error)") }
-      if case .storage = error.kind { for channel in missing { doubt(channel, from: .highest) } }
+      if case .storage = error.kind {
+        for channel in missing { doubt(channel, from: .highest) }
+        // Not even the list was taken down: that is begun again with the next change that the disk takes.
+        if missing.isEmpty { isLossDue = true }
+      }
       return false
     }
   }
-
-  private var hasUnstored: Bool { isLossDue || !unstored.isEmpty }
 
   // MARK: Channels
 

@@ -39,7 +39,8 @@ extension Chat {
     }
     uploads[entry.localID] = task
     let result = try await ask(await finished(task))
-    uploads[entry.localID] = nil
+    // After a log-out a later worker may upload the same one.
+    if uploads[entry.localID] == task { uploads[entry.localID] = nil }
     return try result.get()
   }
 

@@ -299,6 +299,19 @@ extension CaseContext {
   }
 }
 
+extension CaseContext {
+  /// An answer that carries a copy of what it answers.
+  func reply(_ text: String, to quoted: Message) throws -> MessageDraft {
+    var draft = MessageDraft(.text(text))
+    draft.replyTo = Reply(
+      id: try need(quoted.id, "an id"),
+      quoted: QuotedMessage(
+        id: quoted.id, sender: quoted.sender, senderName: quoted.senderName, createdAt: quoted.createdAt,
+        content: quoted.content))
+    return draft
+  }
+}
+
 extension Channel {
   /// When something last happened here, for the order of lists.
   var activity: Int64 { (lastMessage?.createdAt ?? createdAt)?.milliseconds ?? 0 }

@@ -21,15 +21,20 @@ final class EventProbe: Sendable {
     private let place: (identity: CacheIdentity, folder: String)?
     private let cache = Mutex<LocalCache?>(nil)
 
-    init(_ place: (identity: CacheIdentity, folder: String)?) { self.place = place }
+    init(_ place: (identity: CacheIdentity, folder: String)?) {
+      self.place = place
+      // Before anything is told: opening takes longer than a client needs to store.
+      if let place, LocalCache.exists(place.identity, at: .directory(place.folder)) { _ = open() }
+    }
 
     deinit { cache.withLock { $0?.close() } }
 
     func append(_ event: ChatEvent) {
-      events.withLock { $0.append(event) }
-      guard let message = event.kind.cachedMessage, let id = message.id, let cache = open() else { return }
-      let found = try? cache.read { session throws(ChatError) in try session.message(id, in: message.channel) }
-      if found == nil { missing.withLock { $0.append(message) } }
+      // Looked for before it is shown: whoever sees the event sees the verdict as well.
+      defer { events.withLock { $0.append(event) } }
+      guard place != nil, let message = event.kind.cachedMessage, let id = message.id else { return }
+      let found = try? open()?.read { session throws(ChatError) in try session.message(id, in: message.channel) }
+      if (found ?? nil) == nil { missing.withLock { $0.append(message) } }
     }
 
     private func open() -> LocalCache? {

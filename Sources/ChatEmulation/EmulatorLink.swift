@@ -16,7 +16,8 @@ protocol EmulatorLink: AnyObject, Sendable {
   func write(_ bytes: [UInt8]) -> Bool
   /// Ends the direction to the client only; false where there is no byte stream.
   func halfClose() -> Bool
-  /// The host begins with an input of so many bytes: the client may send more.
+  /// The host begins with an input of so many bytes: the client may send more. What a fault then holds back is not
+  /// bounded, nor what comes in process.
   func tookInput(_ bytes: Int)
 }
 

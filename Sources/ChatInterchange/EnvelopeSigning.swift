@@ -33,6 +33,7 @@ public struct EnvelopeKey: Sendable, Hashable, HoldsSecret {
     return HMAC.sha256(key: bytes, message: message.canonicalBytes())
   }
 
+  /// What stands in the envelope as `sig`: 43 characters of base64url.
   public func signature(of envelope: JSONObject, at place: EnvelopePlace) -> String {
     Base64.urlEncode(tag(envelope, at: place))
   }
@@ -61,6 +62,7 @@ public struct EnvelopePlace: Sendable, Hashable {
   /// - Parameter id: "" while the service has not yet said what it is.
   public static func channel(_ id: String) -> EnvelopePlace { EnvelopePlace("channel", id) }
   public static func user(_ id: String) -> EnvelopePlace { EnvelopePlace("user", id) }
+  /// What is kept of one user in one channel.
   public static func member(_ user: String, channel: String) -> EnvelopePlace {
     EnvelopePlace("member", channel, user)
   }
@@ -88,6 +90,7 @@ public enum EnvelopeFinding: String, Sendable, Hashable, CaseIterable {
   /// There is no admin secret to check it with.
   case noKey
 
+  /// One line for a report: what was found, and what the item was taken for.
   public var explanation: String {
     let mend = "; --trust-unsigned-envelopes believes it"
     return switch self {
@@ -100,6 +103,7 @@ public enum EnvelopeFinding: String, Sendable, Hashable, CaseIterable {
 
 /// How a tool reads envelopes: believing those that its key has signed for where they stand.
 public struct EnvelopeReader: Sendable, Hashable {
+  /// nil: nothing can be checked.
   public var key: EnvelopeKey?
   /// Believes all, as for loads of versions that did not sign, or after the admin secret was changed.
   public var trustsUnsigned: Bool
@@ -109,17 +113,19 @@ public struct EnvelopeReader: Sendable, Hashable {
     self.trustsUnsigned = trustsUnsigned
   }
 
+  /// With the key of the profile's admin secret, as the person has said.
   public init(_ environment: AdapterEnvironment) {
     self.init(
       key: EnvelopeKey(adminSecret: environment.adminSecret), trustsUnsigned: environment.trustsUnsignedEnvelopes)
   }
 
   /// nil for an envelope that is to be believed.
-  public func finding(of envelope: JSONObject, at place: EnvelopePlace) -> EnvelopeFinding? {
+  /// - Parameter place: asked for only where there is a signature to check: a whole body costs a digest.
+  public func finding(of envelope: JSONObject, at place: @autoclosure () -> EnvelopePlace) -> EnvelopeFinding? {
     if trustsUnsigned { return nil }
     guard let signature = envelope[Provenance.signatureMember]?.string else { return .unsigned }
     guard let key else { return .noKey }
-    return key.holds(signature, for: envelope, at: place) ? nil : .otherSignature
+    return key.holds(signature, for: envelope, at: place()) ? nil : .otherSignature
   }
 }
 
@@ -127,10 +133,12 @@ extension UnreadableRecord {
   /// The kind of what stands for an envelope that is not believed. The item itself was read.
   public static let envelopeKind = "envelope"
 
+  /// - Parameter kind: of the item that the envelope stands at, for example `message`.
   public init(envelopeOf kind: String, id: String?, channel: ChannelID? = nil, _ finding: EnvelopeFinding) {
     self.init(
       kind: Self.envelopeKind, id: id, channel: channel, reason: "\(kind): \(finding.explanation)")
   }
 
+  /// Whether the item itself was read, and only its envelope not believed.
   public var isEnvelope: Bool { kind == Self.envelopeKind }
 }

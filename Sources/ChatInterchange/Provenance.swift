@@ -1,9 +1,6 @@
 import ChatJSON
 import UnifiedChat
 
-import ChatJSON
-import UnifiedChat
-
 /// What a destination keeps beside an imported item, in a text field of the vendor that the app may use too:
 ///
 ///     {"unifiedchat": {"v": 1, "vendor": …, "id": …, "channel": …, "kept": {…}, "sig": "…"}, "data": "…"}
@@ -12,8 +9,11 @@ import UnifiedChat
 /// own custom data as text. Reading it back gives the original item, so that a second migration starts from the truth.
 /// `sig` is by `EnvelopeKey`; what clients write into messages of their own has none.
 public struct Provenance: Sendable, Hashable {
+  /// Where the item was before.
   public var origin: Origin
+  /// By name, what the vendor has no place for.
   public var kept: JSONObject
+  /// As it was read; not checked by itself.
   public var signature: String?
 
   static let marker = "unifiedchat"

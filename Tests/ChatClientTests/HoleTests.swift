@@ -140,6 +140,7 @@ struct RefusedTests {
       try await bench.lose()
       try await bench.restore()
     }
+    try await until { await bench.chat.sync == nil }
     await bench.adapter.write("6", push: true)
     await bench.heard.first { $0.isReceived("6") }
     try await until { try await bench.shown() == ["1", "2", "3", "4", "5", "6"] }

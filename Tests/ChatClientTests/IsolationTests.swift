@@ -115,6 +115,22 @@ struct IsolationTests {
     #expect(!files.contains { $0.hasPrefix(his) }, "seed \(seed)")
     if erases { #expect(files == [], "seed \(seed)") }
   }
+
+  @Test("what one user was told to be typing says nothing of the next one")
+  func typing() async throws {
+    let adapter = ScriptedAdapter()
+    let chat = Chat(adapter: adapter, options: ChatOptions(seed: 1))
+    _ = try await chat.connect(as: "alice", credential: .none)
+    try await chat.setTyping(true, in: "c")
+    try await chat.setTyping(true, in: "c")
+    await chat.disconnect()
+    _ = try await chat.connect(as: "bob", credential: .none)
+    // She began, not he.
+    try await chat.setTyping(false, in: "c")
+    try await chat.setTyping(true, in: "c")
+    #expect(await adapter.journal.filter { $0.hasPrefix("typing") } == ["typing true c", "typing true c"])
+  }
+
   @Test("a connect that failed leaves nothing that the next user hears or keeps")
   func failedConnect() async throws {
     let adapter = ScriptedAdapter()

@@ -71,6 +71,10 @@ actor ScriptedAdapter: ChatAdapter {
     historyErrors = Array(repeating: nil, count: count) + [error]
   }
   func limitPages(to limit: Int) { pageLimit = limit }
+  func setTyping(_ isTyping: Bool, in channel: ChannelID) async throws(ChatError) {
+    journal.append("typing \(isTyping) \(channel)")
+  }
+
   func clearJournal() { journal = [] }
   func holdHistory(_ isHeld: Bool) {
     historyHeld = isHeld

@@ -30,9 +30,13 @@ struct SigningKeyTests {
       }
       #expect(harness.destination.writes == writes)
       #expect(try await run(harness, trusting: true).run().verification?.isEqual == true)
-      // The first key is still the one of most of what is there.
-      harness.destination.state.withLock { $0.signingKey = first }
-      if first != nil { #expect(try await run(harness).verify().verification?.isEqual == true) }
+      // Neither key fits all that is there now: that has to be said each time.
+      for key in [first, "two"].compactMap(\.self) {
+        harness.destination.state.withLock { $0.signingKey = key }
+        let error = await #expect(throws: ChatError.self) { try await run(harness).verify() }
+        #expect(error?.detail.contains("several admin secrets") == true)
+        #expect(try await run(harness, trusting: true).verify().verification?.isEqual == true)
+      }
     }
   }
 }

@@ -51,6 +51,13 @@ private struct Forger {
     }
   }
 
+  /// A group of Sendbird's with this id.
+  func takeID(_ id: ChannelID, by user: String) async throws {
+    _ = try await post(
+      "/v3/group_channels", [("Api-Token", "pair-secret")],
+      ["user_ids": [.string(user)], "channel_url": .string(id.rawValue), "data": "hi"])
+  }
+
   private var leanCloud: [(String, String)] {
     [("X-LC-Id", EmulatorHarness.applicationID), ("X-LC-Key", "pair-secret,master")]
   }
@@ -200,7 +207,7 @@ struct EnvelopeTests {
 
     var record = ChannelRecord(channel: Channel(id: Self.channel, kind: .direct), origin: origin)
     record.channel.isDistinct = true
-    // Of these only OpenIM lets a client choose the id of a channel.
+    // On OpenIM a client chooses the id of a channel that it makes.
     if vendor == "openim" { record.channel.kind = .group }
     let outcome = try await destination.putChannel(
       record, members: people.map { MemberRecord(channel: Self.channel, member: Member(user: User(id: $0))) })
@@ -213,6 +220,30 @@ struct EnvelopeTests {
     let page = try await service.source().channels(after: nil)
     #expect(page.items.first { $0.channel.id == taken }?.origin == nil)
     #expect(page.unreadable.map(\.id) == [taken.rawValue] && page.unreadable.allSatisfy(\.isEnvelope))
+  }
+
+  @Test("take no id of a channel that is to come on Sendbird, where clients may choose it")
+  func chosenID() async throws {
+    let service = try VendorService("sendbird")
+    let destination = try service.destination()
+    let people: [UserID] = ["ana", "mallory"]
+    _ = try await destination.putUsers(people.map { UserRecord(user: User(id: $0, name: "N")) })
+    let members = people.map { MemberRecord(channel: Self.channel, member: Member(user: User(id: $0))) }
+    let record = ChannelRecord(
+      channel: Channel(id: Self.channel, kind: .group, name: "g"), origin: Origin(vendor: "records", id: Self.channel.rawValue))
+    // What the import made itself is gone on with.
+    let first = try #require(try await destination.putChannel(record, members: members).id)
+    #expect(try await service.destination().putChannel(record, members: members).id == first)
+
+    let other = try VendorService("sendbird")
+    let into = try other.destination()
+    _ = try await into.putUsers(people.map { UserRecord(user: User(id: $0, name: "N")) })
+    try await Forger(service: other).takeID(first, by: "mallory")
+    let outcome = try await into.putChannel(record, members: members)
+    guard case .refused(let error) = outcome else { return #expect(Bool(false), "\(outcome)") }
+    #expect(error.kind == .conflict && error.detail.contains(first.rawValue))
+    let page = try await other.source().channels(after: nil)
+    #expect(page.items.first { $0.channel.id == first }?.channel.name != "g")
   }
 }
 

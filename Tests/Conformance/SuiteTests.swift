@@ -158,24 +158,9 @@ private struct LosingHarness: ConformanceHarness {
   func makeSource() async throws -> any ChatSource { LosingSource(inner: try await base.makeSource()) }
 }
 
-private struct LosingSource: ChatSource {
+private struct LosingSource: ForwardingSource {
   let inner: any ChatSource
 
-  var vendor: VendorName { inner.vendor }
-  var capabilities: CapabilitySet { inner.capabilities }
-  func check() async throws(ChatError) -> SourceCheck { try await inner.check() }
-  func users(after cursor: Cursor?) async throws(ChatError) -> SourcePage<UserRecord> {
-    try await inner.users(after: cursor)
-  }
-  func channels(after cursor: Cursor?) async throws(ChatError) -> SourcePage<ChannelRecord> {
-    try await inner.channels(after: cursor)
-  }
-  func members(of channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MemberRecord> {
-    try await inner.members(of: channel, after: cursor)
-  }
-  func download(
-    _ attachment: UnifiedChat.Attachment, to sink: @escaping @Sendable ([UInt8]) async throws(ChatError) -> Void
-  ) async throws(ChatError) { try await inner.download(attachment, to: sink) }
   func messages(in channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MessageRecord> {
     var page = try await inner.messages(in: channel, after: cursor)
     page.items.removeAll { $0.message.content.searchableText?.hasSuffix("5") ?? false }

@@ -1,3 +1,4 @@
+import Synchronization
 import UnifiedChat
 
 /// An adapter around another one: passes everything on, so that what breaks one rule says only that.
@@ -122,15 +123,31 @@ extension ForwardingAdapter {
 
 /// An adapter whose events go through a function on their way.
 protocol RetellingAdapter: ForwardingAdapter {
-  var hub: EventHub { get }
+  var retelling: Retelling { get }
+}
+
+extension RetellingAdapter {
+  func events() -> ChatEventStream { retelling.hub.events() }
+}
+
+/// A mutant of what is heard alone.
+struct Retold: RetellingAdapter {
+  let inner: any ChatAdapter
+  let retelling: Retelling
+
+  init(_ inner: any ChatAdapter, _ retell: @escaping @Sendable (ChatEvent) async -> [ChatEvent]) {
+    self.inner = inner
+    retelling = Retelling(inner, retell)
+  }
 }
 
 /// Passes the events of `inner` on through `retell`, as long as the object that holds it lives.
 final class Retelling: Sendable {
+  let hub = EventHub()
   private let task: Task<Void, Never>
 
-  init(_ inner: any ChatAdapter, _ hub: EventHub, _ retell: @escaping @Sendable (ChatEvent) async -> [ChatEvent]) {
-    let events = inner.events()
+  init(_ inner: any ChatAdapter, _ retell: @escaping @Sendable (ChatEvent) async -> [ChatEvent]) {
+    let (events, hub) = (inner.events(), hub)
     task = Task {
       for await event in events {
         for told in await retell(event) { hub.publish(told) }
@@ -139,4 +156,11 @@ final class Retelling: Sendable {
   }
 
   deinit { task.cancel() }
+}
+
+/// A mutex that can be captured.
+final class Mutex2<Value: Sendable>: Sendable {
+  private let mutex: Mutex<Value>
+  init(_ value: Value) { mutex = Mutex(value) }
+  func withLock<Result: Sendable>(_ body: (inout Value) -> Result) -> Result { mutex.withLock { body(&$0) } }
 }

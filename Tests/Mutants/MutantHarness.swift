@@ -7,7 +7,6 @@ struct MutantHarness: ConformanceHarness {
   let base: any ConformanceHarness
   var wrap: @Sendable (any ChatAdapter, TestDevice) -> any ChatAdapter = { adapter, _ in adapter }
   var name: @Sendable (String) -> String = { $0 }
-  var options: @Sendable (inout ChatOptions) -> Void = { _ in }
   var listen: @Sendable (Chat) -> any ChatListening = { $0 }
   var destination: @Sendable (any ChatDestination) -> any ChatDestination = { $0 }
 
@@ -36,7 +35,7 @@ struct MutantHarness: ConformanceHarness {
   func leftovers() async -> [String] { await base.leftovers() }
   func unexpectedCalls() async -> [String] { await base.unexpectedCalls() }
   func transcript(limit: Int) async -> [String] { await base.transcript(limit: limit) }
-  func adjust(_ options: inout ChatOptions) { self.options(&options) }
+  func adjust(_ options: inout ChatOptions) { base.adjust(&options) }
   func listening(to chat: Chat) -> any ChatListening { listen(chat) }
   func cleanUp() async { await base.cleanUp() }
 }

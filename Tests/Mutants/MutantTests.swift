@@ -34,10 +34,11 @@ struct MutantTests {
       return mutant.make(try await EmulatorHarness(vendor: mutant.base, model: nil, target: .inproc, seed: seed))
     }
     for result in report.results {
-      guard case .fail = result.verdict else {
+      guard case .fail(let failure) = result.verdict else {
         Issue.record("\(mutant.id) (\(mutant.breaks)) passes \(result.id): \(result.verdict)")
         continue
       }
+      #expect(mutant.sign.isEmpty || "\(failure)".contains(mutant.sign), "\(mutant.id): \(failure)")
     }
     #expect(report.results.count == mutant.cases.count)
   }

@@ -71,14 +71,38 @@ struct SendbirdMarkTests {
     let lab = try Lab()
     let (ana, bob) = (try await lab.connected("ana"), try await lab.connected("bob"))
     let channel = try await ana.createChannel(.direct(with: "bob"))
-    let sent = try await messages(9, lab, bob, channel.id)
     for _ in 0..<20 {
+      let sent = try await messages(9, lab, bob, channel.id)
       async let high: Void = ana.markRead(channel.id, upTo: sent[6].position)
       async let low: Void = ana.markRead(channel.id, upTo: sent[2].position)
       _ = try await (high, low)
       let seen = try await ana.channel(channel.id)
       #expect(seen.unread == .exact(2) && seen.myReadPosition == sent[6].position)
+      await lab.host.advance(by: .milliseconds(5))
+      try await ana.markRead(channel.id, upTo: nil)
     }
+  }
+
+  @Test("own messages in other channels do not keep a mark from being counted")
+  func busyElsewhere() async throws {
+    let lab = try Lab()
+    let (ana, bob) = (try await lab.connected("ana"), try await lab.connected("bob"))
+    let channel = try await ana.createChannel(.direct(with: "bob"))
+    let other = try await ana.createChannel(ChannelDraft(kind: .group, members: ["bob"], name: "other"))
+    let sent = try await messages(5, lab, bob, channel.id)
+    // One own message there for each request that the mark makes: with one count for all channels it would ask for ever.
+    let asked = Task { try await ana.markRead(channel.id, upTo: sent[2].position) }
+    let busy = Task {
+      var number = 0
+      while !Task.isCancelled {
+        number += 1
+        _ = try await ana.say("mine", in: other.id, id: ClientMessageID("a\(number)"))
+      }
+    }
+    try await asked.value
+    busy.cancel()
+    _ = try? await busy.value
+    #expect(try await ana.channel(channel.id).unread == .exact(2))
   }
 
   @Test("a mark that can't be counted just now takes nothing from the one before")

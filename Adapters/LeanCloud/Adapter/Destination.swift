@@ -114,6 +114,9 @@ public struct LeanCloudDestination: ChatDestination {
       for row in rows {
         guard let id = row["objectId"]?.string else { continue }
         if LeanCloudConversation.finding(of: row, rest.envelopes) == nil { return (id, true) }
+        // A member who read the envelope before it was sealed may have copied it, but then is the row's creator; what
+        // the master key made has none.
+        guard row["c"]?.string?.isEmpty ?? true else { continue }
         if LeanCloudConversation.finding(of: row, rest.envelopes, isNew: true) == nil { unsealed = unsealed ?? id }
       }
       guard rows.count == 100, let last = rows.last?["objectId"]?.string else { break }

@@ -40,13 +40,18 @@ extension LeanCloudSource {
     if let last = items.last, let time = last["timestamp"]?.int, let id = last["msg-id"]?.string {
       page.next = LeanCloudSweepCursor(timestamp: time, id: id).cursor
     }
-    page.items = try await unnamed(LeanCloudTraces(items)).filter { options.includes($0.channel.id) }
+    let (found, unreadable) = try await unnamed(LeanCloudTraces(items))
+    page.items = found.filter { options.includes($0.channel.id) }
+    page.unreadable = unreadable.filter { $0.id.map { options.includes(ChannelID($0)) } ?? true }
     return page
   }
 
   /// Records for those of the histories that no row has named so far.
-  private func unnamed(_ traces: LeanCloudTraces) async throws(ChatError) -> [ChannelRecord] {
+  private func unnamed(
+    _ traces: LeanCloudTraces
+  ) async throws(ChatError) -> (records: [ChannelRecord], unreadable: [UnreadableRecord]) {
     var records: [ChannelRecord] = []
+    var unreadable: [UnreadableRecord] = []
     let unknown = traces.list.filter { !known.contains(ChannelID($0.id)) }
     let asked = unknown.filter { $0.isConversation != (model == .session) }
     var rows: [String: ChannelRecord] = [:]
@@ -55,7 +60,12 @@ extension LeanCloudSource {
     for start in stride(from: 0, to: asked.count, by: 100) {
       let ids = JSONValue.strings(asked[start..<min(start + 100, asked.count)].map(\.id))
       for row in try await optionalRows(name, after: nil, where: ["objectId": ["$in": ids]]).rows {
-        if case .success(let record, _) = LeanCloudRows.channel(row, rest.envelopes) { rows[record.channel.id.rawValue] = record }
+        switch LeanCloudRows.channel(row, rest.envelopes) {
+        case .success(let record, let envelope):
+          rows[record.channel.id.rawValue] = record
+          if let envelope { unreadable.append(envelope) }
+        case .failure(let problem): unreadable.append(problem)
+        }
       }
     }
     for trace in unknown where known.insert(ChannelID(trace.id)) {
@@ -65,7 +75,7 @@ extension LeanCloudSource {
         records.append(ChannelRecord(channel: trace.channel))
       }
     }
-    return records
+    return (records, unreadable)
   }
 }
 

@@ -218,13 +218,13 @@ public actor OpenIMDestination: ChatDestination {
   /// The group that is or becomes the import of `channel`, with what the server says of it.
   ///
   /// The server gives no id twice and never wakes a dismissed group, so that a channel whose import was rolled back gets
-  /// the next id: `chat`, `chat_2`, `chat_3` …
+  /// another id, one that is no other channel's own: the readable part of `chat#2`, and a digest.
   private func group(
     for channel: ChannelID, _ origin: Origin
   ) async throws(ChatError) -> (id: String, known: JSONValue?) {
     let first = OpenIMKeeping.groupID(of: channel)
     for number in 1...Self.loadsOfOneChannel {
-      let id = number == 1 ? first : "\(first)_\(number)"
+      let id = number == 1 ? first : OpenIMKeeping.groupID(of: ChannelID("\(first)#\(number)"))
       let answer = try await call("/group/get_groups_info", ["groupIDs": [.string(id)]])
       guard let old = answer["groupInfos"]?[0] else { return (id, nil) }
       // 2: dismissed.
@@ -358,12 +358,10 @@ public actor OpenIMDestination: ChatDestination {
       do throws(ChatError) {
         outcomes.append(.written(try await put(record, in: channel, kind)))
       } catch {
-        if Self.mustStop(error) { throw error }
+        // One that may be taken later must not come behind those that follow it, and may be there already, whatever
+        // the server said: who asks looks first, and begins again where it stands.
+        if Self.mustStop(error) || error.isRetryable { throw error }
         outcomes.append(.refused(error))
-        // One that may be taken later must not come behind those that follow it: the place is that of the arrival.
-        if error.isRetryable {
-          return outcomes + Array(repeating: .refused(error), count: messages.count - outcomes.count)
-        }
       }
     }
     return outcomes

@@ -29,7 +29,7 @@ public struct OpenIMExtra: Sendable, Hashable {
 
   /// As an import writes it; unsigned without a key.
   public func signed(by key: EnvelopeKey?, at place: EnvelopePlace) -> OpenIMExtra {
-    guard let key else { return self }
+    guard let key, !claimsNothing else { return self }
     var signed = self
     signed.signature = key.signature(of: envelope, at: place)
     return signed

@@ -60,8 +60,8 @@ public actor SendbirdAdapter: ChatAdapter {
   var historyOffsets: [ChannelID: Int64] = [:]
   /// Read marks that the vendor has no word for.
   var heldMarks: [ChannelID: SendbirdHeldMark] = [:]
-  /// Counts the held marks that were let go, so that who was asking meanwhile knows.
-  var releasedMarks: UInt64 = 0
+  /// Counts what covered the marks of each channel, so that who was asking meanwhile knows.
+  var releasedMarks: [ChannelID: UInt64] = [:]
   var unreadTime: Int64 = 0
   var unreadTotalTold: Int64?
 

@@ -21,16 +21,17 @@ extension SendbirdDestination {
   private func put(_ form: ChannelForm, _ members: [MemberRecord]) async throws(ChatError) -> PutOutcome<ChannelID> {
     do {
       let created = try await create(form, isDistinct: form.isDistinct)
-      if created.id == form.url { return try await complete(form, members, isFresh: created.isNew) }
+      if created.id == form.url, created.isNew { return try await complete(form, members, isFresh: true) }
+      if created.id == form.url { return try await adopt(form, members) }
       // The pair has a channel already. One that another original became is that one's; a stranger's is left alone.
       if form.record.channel.kind == .direct, created.isImported { return .existed(created.id) }
     } catch {
       guard error.kind == .conflict else { throw error }
-      return try await complete(form, members, isFresh: false)
+      return try await adopt(form, members)
     }
     do { _ = try await create(form, isDistinct: false) } catch {
       guard error.kind == .conflict else { throw error }
-      return try await complete(form, members, isFresh: false)
+      return try await adopt(form, members)
     }
     return try await complete(form, members, isFresh: true)
   }
@@ -43,6 +44,25 @@ extension SendbirdDestination {
     let json = try await admin.call("POST", [form.isOpen ? "open_channels" : "group_channels"], body: body)
     guard let wire = SendbirdChannel(json) else { throw SendbirdAdapter.malformed(.writeDestination) }
     return (wire.url, json.flag("is_created") ?? true, SendbirdMapping.envelope(wire, .tool(admin.envelopes)).provenance != nil)
+  }
+
+  /// Goes on with the channel that an earlier run made. Clients may choose the id of a channel, too: what is there and
+  /// does not say, signed, that it became of this original is somebody's own.
+  private func adopt(
+    _ form: ChannelForm, _ members: [MemberRecord]
+  ) async throws(ChatError) -> PutOutcome<ChannelID> {
+    let wanted = form.record.origin ?? Origin(vendor: vendor, id: form.record.channel.id.rawValue)
+    let found = SendbirdChannel(try await admin.channel(form.url).json).flatMap {
+      SendbirdMapping.envelope($0, .tool(admin.envelopes)).provenance?.origin
+    }
+    guard found == wanted else {
+      return .refused(
+        ChatError(
+          .conflict, operation: .writeDestination,
+          detail: "a channel \(form.url.rawValue) is there that no import of this one made; "
+            + "--trust-unsigned-envelopes goes on with one that an earlier version wrote"))
+    }
+    return try await complete(form, members, isFresh: false)
   }
 
   /// Members, roles and metadata that the first call could not carry, or that a killed run left out.

@@ -30,8 +30,9 @@ extension SendbirdAdapter {
   }
 
   private func hold(_ position: MessagePosition, in id: ChannelID) async throws(ChatError) {
+    let mine = epoch
     while true {
-      let (before, released) = (heldMarks[id], releasedMarks)
+      let (before, released) = (heldMarks[id], releasedMarks[id])
       if let known = before?.position, known >= position { return }
       let channel = try await serverView(id)
       // No more than a person can have left unread: the number comes from the wire.
@@ -46,7 +47,8 @@ extension SendbirdAdapter {
       }
       // Another mark, or a message of one's own, while the server was asked: what it said then is no longer so. Each
       // turn needs one more of these.
-      guard heldMarks[id] == before, releasedMarks == released else { continue }
+      guard epoch == mine else { throw .cancelled(.markRead) }
+      guard heldMarks[id] == before, releasedMarks[id] == released else { continue }
       let left = max(0, unread - covered)
       heldMarks[id] = SendbirdHeldMark(position: position, covered: unread - left, serverMark: channel.myReadPosition)
       publish(.unreadChanged(id, .exact(left)), source: .local)
@@ -69,11 +71,11 @@ extension SendbirdAdapter {
     var (count, place) = (0, start)
     while count < limit {
       let query = HistoryQuery(anchor: .position(place), direction: .newer, limit: SendbirdLimits.page)
-      let page = try await history(of: id, query).messages
+      let answer = try await history(of: id, query)
+      let (page, hasMore) = (answer.messages, answer.newer != nil)
       let within = page.prefix { message in end.map { end in message.position.map { $0 <= end } ?? false } ?? true }
       count += within.count { $0.sender != user && !$0.isRecalled }
-      guard within.count == page.count, page.count == SendbirdLimits.page, let last = page.last?.position, last > place
-      else { break }
+      guard within.count == page.count, hasMore, let last = page.last?.position, last > place else { break }
       place = last
     }
     return min(count, limit)
@@ -90,7 +92,8 @@ extension SendbirdAdapter {
   /// The user's own message or mark at the server covers every held one, before the number beside it is read.
   func releaseMark(by frame: SendbirdFrame) {
     guard ["READ", "MESG", "FILE"].contains(frame.command), let url = frame.payload.text("channel_url"),
-      let sender = frame.payload.object("user").flatMap(SendbirdUser.init)?.id, sender == user
+      let sender = frame.payload.object("user").flatMap({ $0.text("guest_id") ?? $0.text("user_id") }),
+      UserID(sender) == user
     else { return }
     releaseMark(ChannelID(url))
   }
@@ -98,7 +101,7 @@ extension SendbirdAdapter {
   /// The server's own mark covers it, or nobody is there any more to have it.
   func releaseMark(_ id: ChannelID) {
     heldMarks[id] = nil
-    releasedMarks &+= 1
+    releasedMarks[id, default: 0] &+= 1
   }
 
   /// The server's total, less what held marks cover.

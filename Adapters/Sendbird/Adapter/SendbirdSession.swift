@@ -103,7 +103,7 @@ extension SendbirdAdapter {
     (user, token, sessionKey, currentUser) = (nil, nil, nil, nil)
     renewal?.cancel()
     renewal = nil
-    (historyOffsets, heldMarks) = ([:], [:])
+    (historyOffsets, heldMarks, releasedMarks) = ([:], [:], [:])
     for task in typists.values { task.cancel() }
     typists = [:]
     (joined, operators) = ([], [:])

@@ -134,6 +134,7 @@ extension ConformanceSuite {
         ("the channel", { _ = try await alice.channel(channel.id) }),
         ("members", { _ = try await alice.members(of: channel.id, limit: 5, page: nil) }),
       ]
+      var refused = 0
       for (what, call) in calls {
         try await context.quiet()
         let mark = await context.mark()
@@ -147,9 +148,11 @@ extension ConformanceSuite {
         try isKept(
           try await context.expectErrorInTime("the refusal of \(what)") { try await call() } where: { _ in true },
           "the answer to \(what)")
+        refused += 1
         try await context.removeRules()
         try context.expectEqual(await alice.state, .connected, "the state after \(what)")
       }
+      try context.expect(refused > 0, "a request that can be refused")
     },
     ConformanceCase(
       "SEC-04", "A redirect to another host is not followed with a credential.", .s1, hooks: ["http", "journal"], tags: [.wire]
@@ -264,7 +267,6 @@ extension ConformanceSuite {
           FaultRule("channelQuery", user: users.a.id, phase: .beforeReply, action: .patch([place: .string(text)])))
         let read = try await context.channel(channel.id, by: alice)
         try context.expectBytes(read.customData?.text, text, "the text of \(text.utf8.count) bytes")
-        try context.expect((try? JSONValue(parsing: read.customData?.text ?? "")) == nil, "no value is made of it")
         try await context.removeRules()
       }
       try context.expectEqual(await alice.state, .connected, "the state")

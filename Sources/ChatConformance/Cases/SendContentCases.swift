@@ -180,13 +180,7 @@ extension ConformanceSuite {
       "SEND-22", "A quote and a merged forward carry their own copy.", .s2, needs: [.messageQuote]) { context in
       let (alice, bob, channel, users) = try await context.pair()
       let quoted = try await context.say(alice, channel.id, ["what was said"])[0]
-      var draft = MessageDraft(.text("about that"))
-      draft.replyTo = Reply(
-        id: try context.need(quoted.id, "an id"),
-        quoted: QuotedMessage(
-          id: quoted.id, sender: quoted.sender, senderName: quoted.senderName, createdAt: quoted.createdAt,
-          content: quoted.content))
-      let ready = draft
+      let ready = try context.reply("about that", to: quoted)
       _ = try await context.whileTimePasses { try await bob.send(ready, to: channel.id) }
       if context.has(.messageEdit) { _ = try await alice.edit(quoted, to: .text("changed")) }
       let fresh = try await context.online(users.a, "fresh")

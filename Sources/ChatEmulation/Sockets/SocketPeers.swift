@@ -131,7 +131,8 @@ final class SocketPeer {
 
   /// False while so much unparsed input, unhandled input or unread output waits that the client must be slowed down.
   func wantsRead(unread: Int) -> Bool {
-    !hasEnded && (input.count < 1 << 20 || !isWaiting) && unread < Self.unreadLimit && writer.mayTakeMore()
+    !hasEnded && (input.count < 1 << 20 || !isWaiting) && unread < Self.unreadLimit
+      && (isDraining || writer.mayTakeMore())
   }
 
   /// Bytes that wait for the rest of their request or message.

@@ -104,10 +104,10 @@ final class SocketWriter: Sendable {
       guard state.descriptor >= 0, state.end == .none, state.isBusy else { return false }
       state.isBusy = false
       state.isUpgraded = upgrading
-      let isFull = Self.write(bytes, &state)
+      let isWaiting = Self.write(bytes, &state)
       if !keepsAlive { state.end = .afterFlush }
       defer { state.parsesWhenFree = false }
-      return isFull || !keepsAlive || state.parsesWhenFree || state.attendsWhenFree
+      return isWaiting || !keepsAlive || state.parsesWhenFree || state.attendsWhenFree
     }
     if mustAttend { mailbox.post(.attend(serial)) }
   }

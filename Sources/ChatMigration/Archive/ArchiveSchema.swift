@@ -84,7 +84,7 @@ enum ArchiveSchema {
     -- What the source could not read, and files that could not be fetched.
     CREATE TABLE unreadable (
       ordinal INTEGER PRIMARY KEY,
-      kind TEXT NOT NULL,             -- user, channel, member, message, file
+      kind TEXT NOT NULL,             -- user, channel, member, message, file, envelope
       id TEXT,
       channel TEXT,
       reason TEXT NOT NULL,

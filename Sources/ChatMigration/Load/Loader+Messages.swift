@@ -101,7 +101,10 @@ extension Loader {
   private func write(_ batch: inout Batch, _ work: inout ChannelWork) async throws(ChatError) {
     var groups = batch.open.chunks(of: max(1, destination.limits.batch)).reversed() as [[MessageRecord]]
     var attempt = 0
+    var settled = batch.outcomes.count
     while let group = groups.popLast() {
+      // Only tries that bring nothing forward count: a batch may meet a passing error more than once.
+      if batch.outcomes.count > settled { (attempt, settled) = (0, batch.outcomes.count) }
       let open = group.filter { $0.message.id.map { batch.outcomes[$0] == nil } ?? false }
       guard !open.isEmpty else { continue }
       try await pacer.admit(.writeDestination)
@@ -113,8 +116,6 @@ extension Loader {
           attempt += 1
           try await pacer.recover(from: passing, attempt: attempt)
           groups.append(open)
-        } else {
-          attempt = 0
         }
       } catch {
         if error.isOfItems, open.count == 1 {

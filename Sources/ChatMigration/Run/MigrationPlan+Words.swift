@@ -21,7 +21,7 @@ extension MigrationPlan {
     if envelopes > 0 {
       lines.append(
         "  \(counted(envelopes, "envelope")) of an import without a signature of this admin secret will be taken for "
-          + "\(envelopes == 1 ? "its writer's" : "their writers'") own data; --trust-unsigned-envelopes believes them.")
+          + "\(envelopes == 1 ? "its writer's" : "their writers'") own data; pulled again with --delta --trust-unsigned-envelopes they are believed.")
     }
     lines += [
       "", "What it takes:",

@@ -169,6 +169,8 @@ public struct MigrationRun: Sendable {
     try await ledger.setNote("admitted", "1")
   }
 
+  private static let severalKeys = "several"
+
   /// What was written under another key does not read back as this run's: it would be written, or found missing, a
   /// second time.
   private func refuseOtherKey(
@@ -179,11 +181,19 @@ public struct MigrationRun: Sendable {
     let counts = try await ledger.counts()
     let isBegun = counts.users + counts.channels + counts.messages > 0
     if !isBegun, operation == .writeDestination { return try await ledger.setNote("signing.key", key) }
-    guard known != key, isBegun, !options.trustsUnsignedEnvelopes else { return }
+    guard known != key, isBegun else { return }
+    if options.trustsUnsignedEnvelopes {
+      // From the first write on no one key fits all, and each run has to be told so.
+      if operation == .writeDestination { try await ledger.setNote("signing.key", Self.severalKeys) }
+      return
+    }
     let reason =
-      known == nil
-      ? "an earlier version wrote with this ledger and did not sign what it kept"
-      : "the admin secret is not the one that this ledger's runs wrote with, so that what they kept cannot be checked"
+      switch known {
+      case nil: "an earlier version wrote with this ledger and did not sign what it kept"
+      case Self.severalKeys: "runs with several admin secrets wrote with this ledger"
+      default:
+        "the admin secret is not the one that this ledger's runs wrote with, so that what they kept cannot be checked"
+      }
     throw ChatError(
       .conflict, operation: operation,
       detail: "\(reason); use the old secret, or say --trust-unsigned-envelopes if no member may have written such "

@@ -12,9 +12,9 @@
     guard let link = engine.link(user) else { return isEnd(reason) ? 0 : -1 }
     let payload = UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : count)
     switch reason {
-    case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER:
-      engine.stopAttemptTimer(link)
-      return appendFields(link, bytes, count)
+    // The address answers: TLS, which may take its time, is not a matter of which one it is.
+    case LWS_CALLBACK_WSI_CREATE: engine.stopAttemptTimer(link)
+    case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER: return appendFields(link, bytes, count)
     case LWS_CALLBACK_ESTABLISHED_CLIENT_HTTP: readRefusal(wsi, link)
     case LWS_CALLBACK_RECEIVE_CLIENT_HTTP_READ: return link.wire.appendToRefusal(payload) ? 0 : -1
     // There is no further request on this connection.
@@ -48,7 +48,7 @@
 
   private func isAboutLink(_ reason: lws_callback_reasons) -> Bool {
     switch reason {
-    case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER, LWS_CALLBACK_ESTABLISHED_CLIENT_HTTP,
+    case LWS_CALLBACK_WSI_CREATE, LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER, LWS_CALLBACK_ESTABLISHED_CLIENT_HTTP,
       LWS_CALLBACK_RECEIVE_CLIENT_HTTP_READ, LWS_CALLBACK_COMPLETED_CLIENT_HTTP,
       LWS_CALLBACK_CLIENT_FILTER_PRE_ESTABLISH, LWS_CALLBACK_CLIENT_ESTABLISHED, LWS_CALLBACK_CLIENT_RECEIVE,
       LWS_CALLBACK_CLIENT_RECEIVE_PONG, LWS_CALLBACK_CLIENT_WRITEABLE, LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:

@@ -73,7 +73,7 @@ enum ArchiveCommands {
     guard count > 0 else { return }
     Standard.error(
       "unifiedchat: \(count) envelopes of imports are not signed with this admin secret and stand in \(path) as their "
-        + "writers' own data; a report of migrate lists them, --trust-unsigned-envelopes believes them")
+        + "writers' own data; a report of migrate lists them, archive pull --delta --trust-unsigned-envelopes believes them")
   }
 
   private static func check(_ source: any ChatSource, _ invocation: Invocation) async throws -> ExitCode {

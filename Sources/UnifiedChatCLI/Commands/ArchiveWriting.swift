@@ -59,6 +59,9 @@ enum ArchiveWriting {
 
   private static func runImport(_ invocation: Invocation) async throws -> ExitCode {
     if let vendor = invocation.value("export") { return try await importExport(of: VendorName(vendor), invocation) }
+    for name in ["profile", Settings.trustOption.name] where invocation.has(name) {
+      throw Failure(.usage, "--\(name) goes with --export: records hold no envelopes")
+    }
     let now = SystemClock().now
     let identity = Archive.Identity(
       id: UUID().uuidString.lowercased(), tool: ArchiveCommands.tool,

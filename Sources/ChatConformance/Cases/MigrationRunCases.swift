@@ -3,7 +3,7 @@ import Foundation
 import UnifiedChat
 
 extension ConformanceSuite {
-  static let migrationMore: [ConformanceCase] = [
+  static let migrationRuns: [ConformanceCase] = [
     ConformanceCase(
       "MIGR-04", "A dry run writes nothing and predicts.", .s1, needs: [.destinationSender]
     ) { context in
@@ -46,11 +46,7 @@ extension ConformanceSuite {
         expected[1] = .text("after the edit")
       }
       let service = IdealService(clock: context.harness.clock)
-      let run = MigrationRun(
-        source: try await context.harness.makeSource(), archive: context.file("final"),
-        destination: IdealDestination(service: service), readBack: IdealSource(service: service),
-        clock: context.harness.clock)
-      try expectEqual(context, try await context.whileTimePasses(within: .seconds(3600)) { try await run.run() })
+      try expectEqual(context, try await context.movedOut(to: service, "final"))
       let arrived = await service.messages(in: channel.id).map(\.message).filter { message in
         if case .system = message.content { false } else { !message.isRecalled }
       }
@@ -65,11 +61,7 @@ extension ConformanceSuite {
       let id = ChannelID("migr-11")
       let texts = users.indices.map { "from \($0)" }
       try await IdealDestination(service: service).fill(id, users, users.indices.map { ($0, texts[$0]) })
-      let run = MigrationRun(
-        source: IdealSource(service: service), archive: context.file("mapped"),
-        destination: try await context.harness.makeDestination(), readBack: try await context.harness.makeSource(),
-        clock: context.harness.clock)
-      let report = try await context.whileTimePasses(within: .seconds(3600)) { try await run.run() }
+      let report = try await context.movedIn(service, "mapped")
       try context.expectEqual(report.load.messages, users.count, "messages")
       let channel = try await context.migrated(id)
       let arrived = try await context.serverMessages(channel)
@@ -129,10 +121,7 @@ extension ConformanceSuite {
       let users = ["migr21ann", "migr21ben", "migr21ghost"].map { UserID($0) }
       try await IdealDestination(service: service).fill(
         id, Array(users.prefix(2)), [(0, "one"), (1, "two")], strangers: [(users[2], "of a ghost")])
-      let run = MigrationRun(
-        source: IdealSource(service: service), archive: context.file("ghosts"),
-        destination: try await context.harness.makeDestination(), clock: context.harness.clock)
-      let report = try await context.whileTimePasses(within: .seconds(3600)) { try await run.run() }
+      let report = try await context.movedIn(service, "ghosts")
       let channel = try await context.migrated(id)
       let arrived = try await context.serverMessages(channel)
       try context.expectEqual(arrived.map(\.content), [.text("one"), .text("two"), .text("of a ghost")], "texts")
@@ -180,11 +169,7 @@ extension ConformanceSuite {
       }
       let ready = records
       _ = try await destination.putMessages(ready, in: id)
-      let run = MigrationRun(
-        source: IdealSource(service: service), archive: context.file("thread"),
-        destination: try await context.harness.makeDestination(), readBack: try await context.harness.makeSource(),
-        clock: context.harness.clock)
-      try expectEqual(context, try await context.whileTimePasses(within: .seconds(3600)) { try await run.run() })
+      try expectEqual(context, try await context.movedIn(service, "thread"))
       let arrived = try await context.serverMessages(try await context.migrated(id))
       let there = arrived.first { $0.content == .text("parent") }?.id
       let replies = arrived.filter { $0.threadParent != nil }
@@ -209,23 +194,6 @@ extension ConformanceSuite {
       try await compare(context, sample)
     },
   ]
-}
-
-extension CaseContext {
-  /// The id here of a channel that was migrated.
-  func migrated(_ original: ChannelID) async throws -> ChannelID {
-    let source = try await harness.makeSource()
-    var cursor: Cursor?
-    repeat {
-      let after = cursor
-      let page = try await whileTimePasses { try await source.channels(after: after) }
-      for record in page.items where (record.origin?.id ?? record.channel.id.rawValue) == original.rawValue {
-        return record.channel.id
-      }
-      cursor = page.next
-    } while cursor != nil
-    throw failure("channel \(original)", "none")
-  }
 }
 
 extension IdealDestination {
@@ -254,27 +222,11 @@ extension IdealDestination {
 }
 
 /// A source that changes one thing of what it reads.
-private struct TamperingSource: ChatSource {
+private struct TamperingSource: ForwardingSource {
   enum Plant: String, CaseIterable { case character, missing, doubled, swapped, time, unreadable }
 
   let inner: any ChatSource
   let plant: Plant
-
-  var vendor: VendorName { inner.vendor }
-  var capabilities: CapabilitySet { inner.capabilities }
-  func check() async throws(ChatError) -> SourceCheck { try await inner.check() }
-  func users(after cursor: Cursor?) async throws(ChatError) -> SourcePage<UserRecord> {
-    try await inner.users(after: cursor)
-  }
-  func channels(after cursor: Cursor?) async throws(ChatError) -> SourcePage<ChannelRecord> {
-    try await inner.channels(after: cursor)
-  }
-  func members(of channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MemberRecord> {
-    try await inner.members(of: channel, after: cursor)
-  }
-  func download(
-    _ attachment: Attachment, to sink: @escaping @Sendable ([UInt8]) async throws(ChatError) -> Void
-  ) async throws(ChatError) { try await inner.download(attachment, to: sink) }
 
   func messages(in channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MessageRecord> {
     var page = try await inner.messages(in: channel, after: cursor)
