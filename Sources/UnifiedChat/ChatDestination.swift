@@ -23,8 +23,9 @@ public protocol ChatDestination: Sendable {
   func putAttachment(
     _ attachment: Attachment, bytes: [UInt8], in channel: ChannelID
   ) async throws(ChatError) -> Attachment
-  /// At most `limits.batch` messages in ascending position. Ids, reply targets and thread parents are the original
-  /// ones; senders and mentions are already those of the destination. One outcome an item, in order.
+  /// At most `limits.batch` messages in ascending position. Ids are the original ones; senders and mentions are already
+  /// those of the destination, and so are reply targets and thread parents that it holds: no message answers another one
+  /// of the same call. One outcome an item, in order.
   func putMessages(
     _ messages: [MessageRecord], in channel: ChannelID
   ) async throws(ChatError) -> [PutOutcome<MessageID>]
@@ -102,10 +103,13 @@ public struct DestinationLimits: Sendable, Hashable {
   public var membersPerChannel: Int?
   public var userIDBytes: Int?
   public var attachmentBytes: Int64?
+  /// Whether messages may come in any order, because their times alone decide where they stand.
+  public var takesAnyOrder: Bool
 
   public init(
     batch: Int, messagesPerRequest: Int? = nil, usersPerRequest: Int? = nil, parallelChannels: Int = 4,
-    textBytes: Int? = nil, membersPerChannel: Int? = nil, userIDBytes: Int? = nil, attachmentBytes: Int64? = nil
+    textBytes: Int? = nil, membersPerChannel: Int? = nil, userIDBytes: Int? = nil, attachmentBytes: Int64? = nil,
+    takesAnyOrder: Bool = false
   ) {
     self.batch = batch
     self.messagesPerRequest = messagesPerRequest
@@ -115,6 +119,7 @@ public struct DestinationLimits: Sendable, Hashable {
     self.membersPerChannel = membersPerChannel
     self.userIDBytes = userIDBytes
     self.attachmentBytes = attachmentBytes
+    self.takesAnyOrder = takesAnyOrder
   }
 }
 

@@ -45,14 +45,15 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
 
   init(
     vendor: VendorName = "memory", idempotent: Bool = false, batch: Int = 10, pageSize: Int = 7,
-    userIDBytes: Int? = nil
+    userIDBytes: Int? = nil, takesAnyOrder: Bool = false
   ) {
     self.vendor = vendor
     self.pageSize = pageSize
     capabilities = CapabilitySet([
       .sourceReadAll: .native, .destinationIdempotent: idempotent ? .native : .emulated("read back"),
     ])
-    limits = DestinationLimits(batch: batch, parallelChannels: 3, userIDBytes: userIDBytes)
+    limits = DestinationLimits(
+      batch: batch, parallelChannels: 3, userIDBytes: userIDBytes, takesAnyOrder: takesAnyOrder)
   }
 
   func setFault(_ fault: (@Sendable (String, Int, Bool) -> ChatError?)?) { state.withLock { $0.fault = fault } }
@@ -225,9 +226,16 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
     state.nextID += 1
     record.message.id = id
     record.message.channel = state.channels[index].record.channel.id
-    record.message.position = MessagePosition(sequence: Int64(state.channels[index].messages.count + 1))
     record.raw = nil
-    state.channels[index].messages.append(record)
+    if limits.takesAnyOrder {
+      let time = record.message.createdAt
+      record.message.position = MessagePosition(time: time, number: Int64(state.nextID))
+      let place = state.channels[index].messages.firstIndex { $0.message.createdAt > time }
+      state.channels[index].messages.insert(record, at: place ?? state.channels[index].messages.endIndex)
+    } else {
+      record.message.position = MessagePosition(sequence: Int64(state.channels[index].messages.count + 1))
+      state.channels[index].messages.append(record)
+    }
     state.log["put", default: 0] += 1
     return .written(id)
   }

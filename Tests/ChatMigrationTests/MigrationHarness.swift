@@ -18,10 +18,12 @@ struct MigrationHarness {
     self.destination = destination
   }
 
-  func pull() async throws -> Archive {
+  func pull(rereading: Bool = false) async throws -> Archive {
     let identity = Archive.Identity(id: "77", vendor: "old", createdAt: clock.now)
     let archive = try Archive.openOrCreate(at: archivePath, identity)
-    _ = try await Extractor(source: source, archive: archive, clock: clock).run()
+    _ = try await Extractor(
+      source: source, archive: archive, options: ExtractionOptions(rereads: rereading), clock: clock
+    ).run()
     return archive
   }
 
@@ -54,8 +56,12 @@ struct MigrationHarness {
           member.channel = "?"
           return Record.member(member).json().text()
         }.sorted()
+        let pairs = channel.messages.map { ($0.message.id, $0.origin.map { MessageID($0.id) }) }
+        let origins = Dictionary(pairs, uniquingKeysWith: { one, _ in one })
         for message in channel.messages {
           var message = message
+          // Ids differ from run to run, so an answer is told by where its message is from.
+          message.message.replyTo = message.message.replyTo.map { Reply(id: (origins[$0.id] ?? nil) ?? "gone") }
           message.message.id = "?"
           message.message.channel = "?"
           // Numbers have holes where something was removed.

@@ -41,9 +41,26 @@ struct ReactionTests {
           continue
         }
         #expect(message.message.content == .text("👍") && message.message.createdAt == last?.message.createdAt)
-        #expect(message.message.replyTo?.id.rawValue == last?.origin?.id)
+        #expect(message.message.replyTo?.id == last?.message.id)
       }
     }
+  }
+
+  @Test("those on a message that is refused are not written, and the report counts them")
+  func refused() async throws {
+    let harness = try MigrationHarness()
+    SampleChats.fill(harness.source)
+    harness.destination.state.withLock { state in
+      state.refuse = { record in
+        guard record.origin?.id == "channel 0-14" else { return nil }
+        return ChatError(.tooLarge(limit: nil, unit: .bytes), operation: .writeDestination)
+      }
+    }
+    let report = try await run(harness).run()
+    let targets = reactions(harness.destination).compactMap(\.message.replyTo?.id)
+    let there = Set(harness.destination.state.withLock { $0.channels.flatMap(\.messages) }.compactMap(\.message.id))
+    #expect(!targets.isEmpty && targets.allSatisfy(there.contains))
+    #expect(report.exceptions.contains { $0.reason == Loss.lostReactions.explanation }, "\(report.exceptions)")
   }
 
   @Test("a run that is killed and started again writes each once", arguments: stride(from: 8, to: 40, by: 4).map { $0 })

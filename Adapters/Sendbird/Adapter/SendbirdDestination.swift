@@ -39,7 +39,7 @@ public actor SendbirdDestination: ChatDestination {
     limits = DestinationLimits(
       batch: SendbirdLimits.migrationBatch, usersPerRequest: 1, parallelChannels: 4, textBytes: nil,
       membersPerChannel: SendbirdLimits.superGroupMembers, userIDBytes: nil,
-      attachmentBytes: SendbirdLimits.uploadMiB << 20)
+      attachmentBytes: SendbirdLimits.uploadMiB << 20, takesAnyOrder: true)
   }
 
   private static func threshold(_ option: JSONText?) throws(ChatError) -> Int {

@@ -39,7 +39,7 @@ struct DestinationForm: Sendable {
     return copy
   }
 
-  /// Reply target and thread parent stay the original ones. Without reactions where those become messages.
+  /// Reply target and thread parent are the original ones until it is written. Without reactions where those become messages.
   func message(_ record: MessageRecord, users: [UserID: UserID]) -> MessageRecord {
     let admitted = record.message.removingUsers(rules.filter.excludedUsers)
     var message = admitted.mappingUsers { users[$0] ?? $0 }

@@ -132,7 +132,8 @@ extension Loader {
       // Its losses were counted when it was first written, but for the one that a change brings.
       var uncounted = LoadTally()
       let record = try await placingAttachments(of: work.form.message(original, users: users), work, &uncounted)
-      try await change(record, archived.id, place, work, &result)
+      let targets = try await ledger.destinations(of: record.message.targets, in: work.channel)
+      try await change(record.answering(targets), archived.id, place, work, &result)
       if work.form.rules.reactions == .messages {
         try await changeReactions(work.form.reactions(of: original, users: users), to: archived.id, work, &result)
       }

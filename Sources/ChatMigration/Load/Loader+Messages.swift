@@ -21,8 +21,50 @@ private struct Batch {
   /// Originals of those that this run wrote.
   var own: Set<MessageID> = []
   var tally = LoadTally()
+  /// Ids at the destination of earlier messages that these answer.
+  var earlier: [MessageID: MessageID] = [:]
 
-  var open: [MessageRecord] { records.filter { $0.message.id.map { outcomes[$0] == nil } ?? false } }
+  var open: [MessageRecord] { records.filter(isOpen) }
+
+  func isOpen(_ record: MessageRecord) -> Bool { record.message.id.map { outcomes[$0] == nil } ?? false }
+
+  /// Ids at the destination of what is written, by original id.
+  var places: [MessageID: MessageID] {
+    outcomes.compactMapValues(\.id).merging(earlier) { written, _ in written }
+  }
+
+  /// What of `group` may be written in one call, and what has to wait because it answers one of those: an answer names
+  /// the id that its target got. Messages of one millisecond keep their order whatever the destination does with times.
+  func next(of group: [MessageRecord], inAnyOrder: Bool) -> (now: [MessageRecord], later: [MessageRecord]) {
+    let open = group.filter(isOpen)
+    let present = Set(open.compactMap(\.message.id))
+    var (now, later) = ([MessageRecord](), [MessageRecord]())
+    for record in open {
+      let waits = record.message.targets.contains { present.contains($0) && $0 != record.message.id }
+      let isBehind = inAnyOrder ? later.contains { $0.message.createdAt == record.message.createdAt } : !later.isEmpty
+      if waits || isBehind { later.append(record) } else { now.append(record) }
+    }
+    // Two that answer each other, or an answer before its target where the order counts, would wait for ever.
+    return now.isEmpty ? (Array(open.prefix(1)), Array(open.dropFirst())) : (now, later)
+  }
+}
+
+extension Message {
+  /// The messages of its channel that it answers.
+  var targets: [MessageID] { [replyTo?.id, threadParent].compactMap(\.self) }
+}
+
+extension MessageRecord {
+  /// With the ids that the destination gave to the messages which it answers; what is not there keeps its own id.
+  func answering(_ places: [MessageID: MessageID]) -> MessageRecord {
+    var copy = self
+    if let reply = message.replyTo, let place = places[reply.id] {
+      copy.message.replyTo?.id = place
+      if reply.quoted?.id == reply.id { copy.message.replyTo?.quoted?.id = place }
+    }
+    copy.message.threadParent = message.threadParent.map { places[$0] ?? $0 }
+    return copy
+  }
 }
 
 extension Loader {
@@ -56,6 +98,7 @@ extension Loader {
     for index in batch.records.indices where batch.records[index].message.id.map({ batch.outcomes[$0] == nil }) ?? false {
       batch.records[index] = try await placingAttachments(of: batch.records[index], work, &batch.tally)
     }
+    if destination.limits.takesAnyOrder { try await writeAhead(&batch, work) }
     try await write(&batch, &work)
     account(&batch, work)
     let ids = batch.outcomes.compactMapValues(\.id)
@@ -64,6 +107,26 @@ extension Loader {
     work.watermark = last
     progress.add(page.count)
     return true
+  }
+
+  /// Writes what stands behind its answers, where a message may be written before its turn. It is counted in its turn.
+  private func writeAhead(_ batch: inout Batch, _ work: ChannelWork) async throws(ChatError) {
+    let present = Set(batch.records.compactMap(\.message.id))
+    let targets = Set(batch.open.flatMap(\.message.targets)).subtracting(present)
+    let known = try await ledger.destinations(of: Array(targets), in: work.channel)
+    let missing = targets.filter { known[$0] == nil }
+    guard !missing.isEmpty else { return }
+    let later = try await archive.messages(in: work.channel, ids: Array(missing)).values
+      .filter { $0.ordinal > work.watermark }.sorted { $0.ordinal < $1.ordinal }
+    var records: [MessageRecord] = []
+    for stored in later {
+      let original = try stored.stored.message()
+      guard work.form.rules.filter.admits(original.message) else { continue }
+      let users = try await directory.destinations(of: Set(original.message.namedUsers))
+      records.append(try await placingAttachments(of: work.form.message(original, users: users), work, &batch.tally))
+    }
+    let found = try await put(records, work)
+    if !found.isEmpty { try await ledger.commit(found: found, in: work.channel, areOwn: true) }
   }
 
   private func account(_ batch: inout Batch, _ work: ChannelWork) {
@@ -99,17 +162,23 @@ extension Loader {
 
   /// Until each message of the batch has an outcome, in order.
   private func write(_ batch: inout Batch, _ work: inout ChannelWork) async throws(ChatError) {
+    let places = Set(batch.records.compactMap(\.message.id))
+    let targets = batch.records.flatMap(\.message.targets).filter { !places.contains($0) }
+    batch.earlier = try await ledger.destinations(of: targets, in: work.channel)
     var groups = batch.open.chunks(of: max(1, destination.limits.batch)).reversed() as [[MessageRecord]]
     var attempt = 0
     var settled = batch.outcomes.count
     while let group = groups.popLast() {
       // Only tries that bring nothing forward count: a batch may meet a passing error more than once.
       if batch.outcomes.count > settled { (attempt, settled) = (0, batch.outcomes.count) }
-      let open = group.filter { $0.message.id.map { batch.outcomes[$0] == nil } ?? false }
+      skipReactions(to: group, in: &batch)
+      let (open, later) = batch.next(of: group, inAnyOrder: destination.limits.takesAnyOrder)
       guard !open.isEmpty else { continue }
+      if !later.isEmpty { groups.append(later) }
       try await pacer.admit(.writeDestination)
       do throws(ChatError) {
-        let outcomes = try await destination.putMessages(open, in: work.destination)
+        let outcomes = try await destination.putMessages(
+          open.map { $0.answering(batch.places) }, in: work.destination)
         guard outcomes.count == open.count else { throw .outcomesMissing }
         await pacer.succeeded()
         if let passing = take(outcomes, of: open, &batch, &work) {
@@ -157,6 +226,19 @@ extension Loader {
       }
     }
     return passing
+  }
+
+  /// A reaction that became a message says nothing without the one that it answers.
+  private func skipReactions(to group: [MessageRecord], in batch: inout Batch) {
+    for record in group {
+      guard let id = record.message.id, batch.outcomes[id] == nil, let target = ReactionForm.message(of: id) else {
+        continue
+      }
+      switch batch.outcomes[target] {
+      case .refused, .skipped: batch.outcomes[id] = .skipped(.lostReactions)
+      default: break
+      }
+    }
   }
 
   // MARK: What is there already

@@ -44,6 +44,8 @@ extension Loss {
   static let reactionMessages = Loss(
     field: "message.reactions", treatment: .degraded,
     explanation: "each reaction is a message of its own that answers this one, as wanted")
+  static let lostReactions = Loss(
+    field: "message.reactions", treatment: .dropped, explanation: "the message that they are on was not written")
   static let lateReactions = Loss(
     field: "message.reactions", treatment: .dropped,
     explanation: "reactions changed after the message was written; the destination could not follow")

@@ -68,8 +68,11 @@ extension Verifier {
       in: walk.channel.ordinal,
       ids: walk.form.rules.reactions == .messages ? ids + ids.compactMap(ReactionForm.message) : ids)
     let targets = items.flatMap { [$0.message.replyTo?.id, $0.message.threadParent].compactMap(\.self) }
-    let originals = try await ledger.originals(of: targets, in: walk.channel.ordinal)
     let expected = try await expectedForms(archived, walk.form)
+    let wanted = expected.values.flatMap(\.message.targets)
+    let originals = Targets(
+      originals: try await ledger.originals(of: targets, in: walk.channel.ordinal),
+      archived: Set(try await archive.messages(in: walk.channel.ordinal, ids: wanted).keys))
     let seen = try await scratch.mark(
       paired.compactMap { archived[MessageID($0.origin?.id ?? "")].map { "\($0.ordinal)" } }, .messages,
       channel: walk.channel.ordinal)
@@ -123,7 +126,7 @@ extension Verifier {
 
   /// A message that a reaction became.
   private func take(
-    reaction expected: MessageRecord, _ item: MessageRecord, _ originals: [MessageID: MessageID],
+    reaction expected: MessageRecord, _ item: MessageRecord, _ originals: Targets,
     _ scratch: VerifyScratch, _ walk: inout MessageWalk, _ result: inout ChannelVerification, _ tally: inout VerifyTally
   ) async throws(ChatError) {
     let id = expected.message.id?.rawValue ?? ""
@@ -164,7 +167,7 @@ extension Verifier {
   }
 
   private func compare(
-    _ expected: MessageRecord, _ actual: MessageRecord, _ originals: [MessageID: MessageID],
+    _ expected: MessageRecord, _ actual: MessageRecord, _ originals: Targets,
     _ walk: inout MessageWalk, _ result: inout ChannelVerification, _ tally: inout VerifyTally
   ) async throws(ChatError) {
     let id = expected.message.id?.rawValue ?? ""
@@ -208,11 +211,12 @@ extension Verifier {
   }
 
   /// The original id of a message that another one refers to: the destination may tell its own id or the original.
-  private func original(
-    _ told: MessageID, _ expected: MessageID?, _ originals: [MessageID: MessageID]
-  ) -> MessageID {
-    if let expected, told == expected || originals[told] == expected { return expected }
-    return originals[told] ?? told
+  private func original(_ told: MessageID, _ expected: MessageID?, _ targets: Targets) -> MessageID {
+    guard let original = targets.originals[told] else {
+      // An answer to what is gone by now still names the id that it had there.
+      return expected.map { targets.archived.contains($0) ? told : $0 } ?? told
+    }
+    return told == expected ? told : original
   }
 
   // MARK: Attachments
@@ -333,4 +337,12 @@ extension MessageContent {
       return attachments.indices.contains(index) ? attachments[index] : old
     }
   }
+}
+
+/// What messages of a page answer.
+private struct Targets {
+  /// Of ids of the destination.
+  var originals: [MessageID: MessageID]
+  /// Those that the archive has.
+  var archived: Set<MessageID>
 }

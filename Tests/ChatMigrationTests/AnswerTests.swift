@@ -1,0 +1,121 @@
+import Synchronization
+import Testing
+import UnifiedChat
+
+@testable import ChatMigration
+
+@Suite("Answers name their message as the destination does")
+struct AnswerTests {
+  /// What each of 25 messages answers, by number, and their seconds.
+  struct Shape: Sendable, CustomTestStringConvertible {
+    let name: String
+    let answers: [Int: Int]
+    var times: [Int] = []
+    /// Answers that must be written before what they answer: where the order of writing counts, and in any order.
+    var early: Set<Int> = []
+    var alwaysEarly: Set<Int> = []
+    var testDescription: String { name }
+  }
+
+  static let shapes = [
+    Shape(name: "to the one before", answers: [1: 0, 5: 4]),
+    Shape(name: "each to the one before", answers: [1: 0, 2: 1, 3: 2, 4: 3, 5: 4, 6: 5]),
+    Shape(name: "all to the first", answers: Dictionary(uniqueKeysWithValues: (1..<25).map { ($0, 0) })),
+    Shape(name: "across calls", answers: [12: 3, 24: 0, 13: 12]),
+    Shape(name: "in one millisecond", answers: [2: 1, 3: 1, 4: 2], times: Array(repeating: 7, count: 25)),
+    Shape(name: "before its message", answers: [3: 6, 8: 7], early: [3]),
+    Shape(name: "to one another", answers: [3: 4, 4: 3, 6: 4], alwaysEarly: [3]),
+    Shape(name: "to itself", answers: [3: 3, 4: 3], alwaysEarly: [3]),
+  ]
+
+  private func service(_ shape: Shape, isThread: Bool) -> MemoryService {
+    let service = MemoryService(vendor: "old")
+    let channel = ChannelID("channel")
+    let users = (0..<2).map { UserID("user-\($0)") }
+    service.state.withLock { state in
+      state.users = users.map { UserRecord(user: User(id: $0)) }
+      var stored = MemoryService.StoredChannel(
+        record: ChannelRecord(
+          channel: Channel(id: channel, kind: .group, createdAt: Timestamp(milliseconds: SampleChats.start))),
+        members: users.map { MemberRecord(channel: channel, member: Member(user: User(id: $0))) })
+      stored.messages = (0..<25).map { number in
+        let seconds = shape.times.isEmpty ? number : shape.times[number]
+        let time = Timestamp(milliseconds: SampleChats.start + Int64(seconds) * 1000)
+        var message = Message(
+          channel: channel, id: MessageID("old-\(number)"), sender: users[number % 2],
+          position: MessagePosition(time: time, number: Int64(number)), createdAt: time, content: .text("\(number)"))
+        if let target = shape.answers[number].map({ MessageID("old-\($0)") }) {
+          if isThread { message.threadParent = target } else {
+            message.replyTo = Reply(id: target, quoted: QuotedMessage(id: target, content: .text("said")))
+          }
+        }
+        return MessageRecord(message: message)
+      }
+      state.channels = [stored]
+    }
+    return service
+  }
+
+  private func check(_ harness: MigrationHarness, _ shape: Shape, inAnyOrder: Bool) throws {
+    let messages = harness.destination.state.withLock { $0.channels[0].messages }
+    #expect(messages.map(\.message.content) == (0..<25).map { .text("\($0)") })
+    for (number, target) in shape.answers {
+      let message = messages[number].message
+      let ids = [message.replyTo?.id, message.replyTo?.quoted?.id, message.threadParent].compactMap(\.self)
+      let isEarly = shape.alwaysEarly.contains(number) || !inAnyOrder && shape.early.contains(number)
+      let wanted = isEarly ? MessageID("old-\(target)") : try #require(messages[target].message.id)
+      #expect(!ids.isEmpty && ids.allSatisfy { $0 == wanted }, "\(number) answers \(ids), not \(wanted)")
+    }
+  }
+
+  @Test("whatever the answers are like, and in the order of their messages", arguments: Self.shapes, [true, false])
+  func mapped(_ shape: Shape, inAnyOrder: Bool) async throws {
+    for isThread in [true, false] {
+      let harness = try MigrationHarness(MemoryService(vendor: "new", takesAnyOrder: inAnyOrder))
+      let source = service(shape, isThread: isThread)
+      harness.source.state.withLock { state in state = source.state.withLock { $0 } }
+      let archive = try await harness.pull()
+      try await harness.load(archive)
+      try check(harness, shape, inAnyOrder: inAnyOrder)
+      #expect(try await harness.verify(archive).isEqual)
+    }
+  }
+
+  @Test("after a kill at any call too", arguments: [true, false], Array(2..<12))
+  func killed(inAnyOrder: Bool, at point: Int) async throws {
+    for committed in [true, false] {
+      let shape = Self.shapes[1]
+      let harness = try MigrationHarness(MemoryService(vendor: "new", takesAnyOrder: inAnyOrder))
+      let source = service(shape, isThread: false)
+      harness.source.state.withLock { state in state = source.state.withLock { $0 } }
+      let archive = try await harness.pull()
+      let wasHit = Mutex(false)
+      harness.destination.setFault { _, number, isCommitted in
+        guard number == point, committed == isCommitted else { return nil }
+        wasHit.withLock { $0 = true }
+        return ChatError(.cancelled, operation: .writeDestination)
+      }
+      do { try await harness.load(archive) } catch { #expect(error is ChatError) }
+      #expect(wasHit.withLock { $0 })
+      harness.destination.setFault(nil)
+      try await harness.load(archive)
+      try check(harness, shape, inAnyOrder: inAnyOrder)
+    }
+  }
+
+  @Test("an edit keeps what its message answers")
+  func edited() async throws {
+    let harness = try MigrationHarness()
+    let shape = Self.shapes[0]
+    let source = service(shape, isThread: false)
+    harness.source.state.withLock { state in state = source.state.withLock { $0 } }
+    try await harness.load(try await harness.pull())
+    harness.source.state.withLock { state in
+      state.channels[0].messages[5].message.editedAt = Timestamp(milliseconds: SampleChats.start + 999_999)
+    }
+    let archive = try await harness.pull(rereading: true)
+    try await harness.load(archive)
+    #expect(harness.destination.state.withLock { $0.log["changeMessage"] } == 1)
+    try check(harness, shape, inAnyOrder: false)
+  }
+}
