@@ -262,21 +262,27 @@ extension Chat {
     let cache = try opened(.changelog)
     var token = try cache.read { session throws(ChatError) in try session.cursor(Self.changes, of: channel) }
     while true {
-      let page: ChangePage
-      do throws(ChatError) { page = try await ask(await adapter.changes(in: channel, since: token)) } catch {
-        guard case .invalidArgument = error.kind, token != nil else { throw error }
-        // The server does not know the token any more: what is cached may be out of date, and is read again.
-        try await rereadAll(channel)
-        token = nil
-        continue
-      }
-      try learn(page, in: channel)
       let known = token
+      let page = try await changePage(in: channel, since: known)
+      try learn(page, in: channel)
       token = page.next
       try cache.write { session throws(ChatError) in try session.setCursor(page.next, Self.changes, of: channel) }
       guard page.hasMore else { return }
       guard page.next != known else { throw Self.standstill }
     }
+  }
+
+  private func changePage(in channel: ChannelID, since token: Cursor?) async throws(ChatError) -> ChangePage {
+    if let token {
+      do throws(ChatError) { return try await ask(await adapter.changes(in: channel, since: token)) } catch {
+        guard case .invalidArgument = error.kind else { throw error }
+      }
+    }
+    // No token, or one that the server does not know any more: what is cached may be out of date, and is read again.
+    // Behind the new token, or a change between the two would be in neither.
+    let page = try await ask(await adapter.changes(in: channel, since: nil))
+    try await rereadAll(channel)
+    return page
   }
 
   private static let changes = "changes"
@@ -299,7 +305,13 @@ extension Chat {
     guard try cache.read({ session throws(ChatError) in try session.cursor(Self.changes, of: channel) }) == nil else {
       return
     }
+    let epochBefore = epoch
     let page = try await ask(await adapter.changes(in: channel, since: nil))
+    // Nobody told of the changes of a time without a link; a token from behind it would hide them.
+    guard isOnline, epoch == epochBefore else {
+      followed.remove(channel)
+      return
+    }
     try cache.write { session throws(ChatError) in try session.setCursor(page.next, Self.changes, of: channel) }
   }
 

@@ -118,6 +118,59 @@ struct ReconnectTests {
     #expect(try await bench.chat.history(of: "c", .newest(5)).messages.map(\.words) == ["1", "two 3", "3", "recalled", "5"])
   }
 
+  private func edited(_ message: Message) -> Message {
+    var edited = message
+    edited.content = .text("edited")
+    edited.editedAt = Timestamp(milliseconds: 1_767_225_700_000)
+    return edited
+  }
+
+  @Test("an edit that comes while a log of edits begins anew is in the log or in what is read")
+  func editAtNewLog() async throws {
+    let bench = try await Bench { adapter in
+      for number in 1...3 { await adapter.write("\(number)") }
+    }
+    let page = try await bench.chat.history(of: "c", .newest(10))
+    try await until { await bench.adapter.changeTokens > 0 }
+    let cache = try #require(await bench.chat.cache)
+    try cache.write { session throws(ChatError) in try session.setCursor("unknown by now", "changes", of: "c") }
+    await lose(bench)
+    await bench.adapter.editBeforeNextLog(edited(page.messages[1]))
+    try await restore(bench)
+    #expect(try await bench.chat.history(of: "c", .newest(10)).messages.map(\.words) == ["1", "edited", "3"])
+  }
+
+  @Test("an edit that was made without a link is learnt, though its log was never followed before")
+  func editBeforeFirstLog() async throws {
+    let bench = try await Bench { adapter in
+      for number in 1...3 { await adapter.write("\(number)") }
+      await adapter.refuseNextLog(ChatError(.network(.closed), operation: .changelog))
+    }
+    let page = try await bench.chat.history(of: "c", .newest(10))
+    await lose(bench)
+    await bench.adapter.replace(edited(page.messages[1]))
+    try await restore(bench)
+    #expect(try await bench.chat.history(of: "c", .newest(10)).messages.map(\.words) == ["1", "edited", "3"])
+  }
+
+  @Test("a log whose first token comes after a lost link is not believed to tell of the time without one")
+  func lateFirstToken() async throws {
+    let bench = try await Bench { adapter in
+      for number in 1...3 { await adapter.write("\(number)") }
+      await adapter.holdChanges(true)
+    }
+    let page = try await bench.chat.history(of: "c", .newest(10))
+    try await until { await bench.adapter.isHolding }
+    await lose(bench)
+    await bench.adapter.replace(edited(page.messages[1]))
+    let before = await bench.heard.events.count { $0.isUpToDate }
+    await bench.adapter.restoreLink()
+    await bench.heard.first { $0.kind == .connectionChanged(.connected) }
+    await bench.adapter.holdChanges(false)
+    try await until { await bench.heard.events.count { $0.isUpToDate } > before }
+    #expect(try await bench.chat.history(of: "c", .newest(10)).messages.map(\.words) == ["1", "edited", "3"])
+  }
+
   @Test("channels that came and went meanwhile are told")
   func channels() async throws {
     let bench = try await Bench()

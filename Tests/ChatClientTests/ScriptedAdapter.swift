@@ -37,6 +37,9 @@ actor ScriptedAdapter: ChatAdapter {
   private var historyErrors: [ChatError?] = []
   private var historyHeld = false
   private var channelsHeld = false
+  private var changesHeld = false
+  private var editBeforeLog: Message?
+  private var logRefusal: ChatError?
   private var holders: [CheckedContinuation<Void, Never>] = []
   private var pageLimit = 100
   private var number: Int64 = 0
@@ -80,6 +83,16 @@ actor ScriptedAdapter: ChatAdapter {
     historyHeld = isHeld
     if !isHeld { release() }
   }
+
+  func holdChanges(_ isHeld: Bool) {
+    changesHeld = isHeld
+    if !isHeld { release() }
+  }
+
+  /// Edits a message as soon as a log that begins anew is asked for, before it is answered.
+  func editBeforeNextLog(_ message: Message) { editBeforeLog = message }
+
+  func refuseNextLog(_ error: ChatError) { logRefusal = error }
 
   func holdChannels(_ isHeld: Bool) {
     channelsHeld = isHeld
@@ -379,6 +392,15 @@ actor ScriptedAdapter: ChatAdapter {
   }
 
   func changes(in channel: ChannelID, since: Cursor?) async throws(ChatError) -> ChangePage {
+    if changesHeld { await hold() }
+    if since == nil, let error = logRefusal {
+      logRefusal = nil
+      throw error
+    }
+    if since == nil, let message = editBeforeLog {
+      editBeforeLog = nil
+      replace(message)
+    }
     let all = changed[channel] ?? []
     changeTokens += 1
     guard let since else { return ChangePage(updated: [], removed: [], next: Cursor("\(all.count)"), hasMore: false) }
