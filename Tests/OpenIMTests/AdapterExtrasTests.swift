@@ -136,8 +136,10 @@ struct OpenIMChannelViewTests {
     #expect(try await phone.channel(channel.id).isHidden == false)
   }
 
-  @Test("a mention is a flag of the channel until it was read to its end", arguments: [true, false])
-  func mention(everyone: Bool) async throws {
+  @Test(
+    "a mention is a flag of the channel until it was read to its end, whether its push is here yet or not",
+    arguments: [true, false], [true, false])
+  func mention(everyone: Bool, isPushLate: Bool) async throws {
     let alice = try await harness.connected("alice")
     let bob = try await harness.connected("bob")
     let channel = try await alice.createChannel(ChannelDraft(members: ["bob", "carol"]))
@@ -146,10 +148,14 @@ struct OpenIMChannelViewTests {
     var outgoing = ChatHarness.text("", "c1", in: channel.id)
     outgoing.draft = MessageDraft(
       .text("you"), mentions: everyone ? Mentions(everyone: true) : Mentions(users: ["bob"]))
+    let control = EmulatorControl(harness.host)
+    // Requests of HTTP go on.
+    if isPushLate { try await control.act(.stall(), on: "bob") }
     let sent = try await alice.send(outgoing)
     #expect(try await bob.channel(channel.id).unreadMentions == .atLeast(1))
     try await bob.markRead(channel.id, upTo: MessagePosition(sequence: 1))
     #expect(try await bob.channel(channel.id).unreadMentions == .atLeast(1))
+    if isPushLate { try await control.act(.resume, on: "bob") }
     try await bob.markRead(channel.id, upTo: sent.position)
     #expect(try await bob.channel(channel.id).unreadMentions == .exact(0))
     #expect(try await alice.channel(channel.id).unreadMentions == .exact(0))

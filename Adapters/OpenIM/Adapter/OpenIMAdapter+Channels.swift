@@ -189,7 +189,12 @@ extension OpenIMAdapter {
   private func complete(_ channel: inout Channel, with drawn: JSONValue) {
     let (newest, read) = (drawn["maxSeq"]?.int ?? 0, drawn["readSeq"]?.int ?? 0)
     Self.apply(record: drawn["conversation"] ?? .null, newest: newest, to: &channel)
-    if (channel.unreadMentions.number ?? 0) > 0 { mentioned.insert(channel.id) } else { mentioned.remove(channel.id) }
+    let known = mentioned[channel.id] ?? 0
+    if (channel.unreadMentions.number ?? 0) > 0 {
+      mentioned[channel.id] = max(known, newest)
+    } else if known <= newest {
+      mentioned[channel.id] = nil
+    }
     if channel.kind == .direct { learnBurning(drawn["conversation"] ?? .null, of: channel.id) }
     if channel.kind == .service { channel.name = drawn["user"]?["nickname"]?.nonEmptyString }
     if channel.kind == .service { channel.coverURL = drawn["user"]?["faceURL"]?.nonEmptyString }

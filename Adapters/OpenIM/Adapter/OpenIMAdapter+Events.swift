@@ -67,7 +67,7 @@ extension OpenIMAdapter {
     }
     guard let message = data.message(in: channel.rawValue) else { return }
     if !isMine, let me = userID, message.mentions.everyone || message.mentions.users.contains(me) {
-      mentioned.insert(channel)
+      mentioned[channel] = max(mentioned[channel] ?? 0, data.seq)
     }
     if let sender = message.sender { endTyping(OpenIMParticipant(channel: channel, user: sender)) }
     let isPrivate = data.sessionType == OpenIMSessionType.single || data.sessionType == OpenIMSessionType.service

@@ -22,7 +22,7 @@ extension OpenIMAdapter {
     read = [:]
     recalled = [:]
     othersRead = [:]
-    mentioned = []
+    mentioned = [:]
     burning = [:]
     move(to: .connecting)
     let generation = generation

@@ -63,8 +63,8 @@ extension OpenIMAdapter {
 
   /// Reading to the end settles the mention, as the vendor's client does it by a call of its own.
   func settleMention(in id: ChannelID, readUpTo seq: Int64) async throws(ChatError) {
-    guard mentioned.contains(id), seq >= newest[id] ?? 0 else { return }
+    guard let end = mentioned[id], seq >= max(end, newest[id] ?? 0) else { return }
     try await setConversation(id, ["groupAtType": .int(OpenIMAtType.none)], for: .markRead)
-    mentioned.remove(id)
+    if mentioned[id] == end { mentioned[id] = nil }
   }
 }

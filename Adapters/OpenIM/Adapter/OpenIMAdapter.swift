@@ -47,8 +47,9 @@ public actor OpenIMAdapter: ChatAdapter {
   var sends: [ClientMessageID: OpenIMWaiter<Result<OpenIMMessageData, ChatError>>] = [:]
   var typists: [OpenIMParticipant: Task<Void, Never>] = [:]
   var watched: Set<UserID> = []
-  /// Groups whose record says that this user was mentioned.
-  var mentioned: Set<ChannelID> = []
+  /// Groups in which this user was mentioned and has not read to the end, with the number of that end as far as it was
+  /// told: the record of a group may know of a message before its push is here.
+  var mentioned: [ChannelID: Int64] = [:]
   /// Seconds after which messages of a single chat vanish, as far as records were read.
   var burning: [ChannelID: Int64] = [:]
   var burnable: [ChannelID: [Int64: OpenIMBurnable]] = [:]
