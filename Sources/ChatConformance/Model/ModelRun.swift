@@ -142,8 +142,12 @@ private final class ModelWorld {
   private func kill(_ client: Int) async throws {
     // A send in flight at a vendor that cannot be asked stays unknown for ever, as it should.
     guard context.has(.messageIdempotentSend) else { return }
+    // A killed process sends nothing after the moment of which the copy is, so its link ends before, for good.
+    try? await context.perform(.refuseConnections(true))
+    if !isSuspended[client] { try? await context.perform(.cut(users[client].id)) }
     let next = try await context.killed(chats[client], "phone")
     await chats[client].disconnect()
+    try? await context.perform(.refuseConnections(false))
     let user = users[client]
     _ = try await context.whileTimePasses { try await next.connect(as: user.id, credential: user.credential) }
     chats[client] = next
