@@ -5,12 +5,13 @@
 -- `record` is the neutral record (records.schema.json) as canonical JSON without its `raw`; `raw` is what the vendor
 -- sent, byte for byte. Ids are compared by bytes. Times are milliseconds since 1970.
 PRAGMA application_id = 1430471016;  -- "UCAh"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 -- What the archive is: `id`, `tool`, `vendor`, `app`, `created_at`; once complete `completed_at`, `digest.users`,
--- `digest.channels`, `digest.files`, `digest.unreadable`, `digest`; `rereading` during a second reading: `all`, or `lists` when
+-- `digest.channels`, `digest.files`, `digest.unreadable`, `digest.rows` where there are any, `digest`; `rereading` during a second reading: `all`, or `lists` when
 -- of messages only new ones are sought; `order`:
--- how often an import put older messages before others, which gives messages new numbers.
+-- how often an import put older messages before others, which gives messages new numbers; `left_out`: what the
+-- source does not read, as a JSON array of texts.
 CREATE TABLE manifest (
   key TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -75,7 +76,7 @@ CREATE TABLE file_urls (
 -- What the source could not read, and files that could not be fetched.
 CREATE TABLE unreadable (
   ordinal INTEGER PRIMARY KEY,
-  kind TEXT NOT NULL,             -- user, channel, member, message, file, envelope
+  kind TEXT NOT NULL,             -- user, channel, member, message, file, row, envelope
   id TEXT,
   channel TEXT,
   reason TEXT NOT NULL,
@@ -86,7 +87,7 @@ CREATE INDEX unreadable_by_id ON unreadable (kind, id, channel);
 -- How far the reading has come; changed in the same transaction as the rows of a page. `channel` is 0 for lists that
 -- belong to none.
 CREATE TABLE cursors (
-  list TEXT NOT NULL,             -- users, channels, members, messages
+  list TEXT NOT NULL,             -- users, channels, members, messages, rows
   channel INTEGER NOT NULL,
   cursor TEXT,                    -- of the next page; of the last page once done
   done INTEGER NOT NULL,
@@ -114,4 +115,17 @@ CREATE TABLE seen (
   channel INTEGER NOT NULL,
   id TEXT NOT NULL,
   PRIMARY KEY (list, channel, id)
+) WITHOUT ROWID;
+
+-- Version 3 adds what follows.
+
+-- What belongs to chat at the vendor and has no place among the records, as the vendor gave it: devices, friends. Nothing
+-- of it is loaded anywhere. A row that is no longer at the source stays.
+CREATE TABLE vendor_rows (
+  kind TEXT NOT NULL,             -- the vendor's name of the list
+  id TEXT NOT NULL,
+  user TEXT,                      -- whose it is, where it says
+  channel TEXT,
+  raw TEXT NOT NULL,
+  PRIMARY KEY (kind, id)
 ) WITHOUT ROWID;

@@ -106,9 +106,41 @@ public struct MessageRecord: Sendable, Hashable {
   }
 }
 
+/// A row of a vendor's own that belongs to chat and has no place among the records, as received. An archive keeps it; no
+/// destination gets it.
+public struct VendorRow: Sendable, Hashable {
+  /// The vendor's name of the list in which it stands: `_Installation`.
+  public var kind: String
+  /// Of the row, unique in its list; compared by bytes.
+  public var id: String
+  /// Whose it is, where it says.
+  public var user: UserID?
+  public var channel: ChannelID?
+  public var raw: JSONText
+
+  public init(kind: String, id: String, user: UserID? = nil, channel: ChannelID? = nil, raw: JSONText) {
+    self.kind = kind
+    self.id = id
+    self.user = user
+    self.channel = channel
+    self.raw = raw
+  }
+
+  public static func == (left: Self, right: Self) -> Bool {
+    left.kind == right.kind && left.id.utf8.elementsEqual(right.id.utf8) && left.user == right.user
+      && left.channel == right.channel && left.raw == right.raw
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(kind)
+    // Equal bytes have equal characters.
+    hasher.combine(id)
+  }
+}
+
 /// Something that a source could not read or did not believe, kept so that it is reported and not lost.
 public struct UnreadableRecord: Sendable, Hashable {
-  /// `user`, `channel`, `member`, `message` or `file`; `envelope` for what stands beside an item that was read.
+  /// `user`, `channel`, `member`, `message`, `file` or `row`; `envelope` for what stands beside an item that was read.
   public var kind: String
   public var id: String?
   public var channel: ChannelID?

@@ -14,6 +14,8 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
 
   struct State {
     var users: [UserRecord] = []
+    var rows: [VendorRow] = []
+    var leftOut: [String] = []
     var channels: [StoredChannel] = []
     var files: [String: [UInt8]] = [:]
     var nextID = 1
@@ -80,7 +82,8 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
     return state.withLock { state in
       SourceCheck(
         users: state.users.count, channels: state.channels.count,
-        messages: state.channels.reduce(0) { $0 + $1.messages.count }, requestsPerSecond: 10)
+        messages: state.channels.reduce(0) { $0 + $1.messages.count }, requestsPerSecond: 10,
+        leftOut: state.leftOut)
     }
   }
 
@@ -119,6 +122,11 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
   func messages(in id: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MessageRecord> {
     try enter("messages")
     return page(try channel(id).messages, cursor, of: "messages")
+  }
+
+  func rows(after cursor: Cursor?) async throws(ChatError) -> SourcePage<VendorRow> {
+    try enter("rows")
+    return page(state.withLock { $0.rows }, cursor, of: "rows")
   }
 
   func download(

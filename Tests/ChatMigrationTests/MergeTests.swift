@@ -66,19 +66,28 @@ struct MergeTests {
     }
   }
 
-  @Test("an archive of the first version is brought up to date, and keeps what it holds")
-  func firstVersion() async throws {
+  @Test("an archive of an earlier version is brought up to date, and keeps what it holds", arguments: [1, 2])
+  func earlierVersion(_ version: Int) async throws {
     let harness = try MigrationHarness()
     SampleChats.fill(harness.source)
     let archive = try await harness.pull()
     let digest = try await archive.digest()
     try await archive.close()
     let database = try Database(path: harness.archivePath, mode: .readWrite, operation: .archive)
-    try database.execute("DROP TABLE changes; DROP TABLE seen; PRAGMA user_version = 1")
+    try database.execute("DROP TABLE vendor_rows")
+    if version == 1 { try database.execute("DROP TABLE changes; DROP TABLE seen") }
+    try database.execute("PRAGMA user_version = \(version)")
     database.close()
     let opened = try Archive.open(at: harness.archivePath)
     #expect(try await opened.digest() == digest)
     #expect(try await opened.lastChange() == 0)
+    #expect(try await opened.rowCounts().isEmpty)
     #expect(try await opened.verify().isWhole)
+    // What came with the new form can be kept in it.
+    harness.source.state.withLock { $0.rows = [VendorRow(kind: "devices", id: "1", raw: JSONText(unchecked: "{}"))] }
+    let options = ExtractionOptions(refreshes: true)
+    _ = try await Extractor(source: harness.source, archive: opened, options: options, clock: harness.clock).run()
+    #expect(try await opened.rowCounts().map(\.count) == [1])
+    #expect(try await opened.digest() != digest)
   }
 }

@@ -21,6 +21,9 @@ extension ForwardingSource {
   public func messages(
     in channel: ChannelID, after cursor: Cursor?
   ) async throws(ChatError) -> SourcePage<MessageRecord> { try await inner.messages(in: channel, after: cursor) }
+  public func rows(after cursor: Cursor?) async throws(ChatError) -> SourcePage<VendorRow> {
+    try await inner.rows(after: cursor)
+  }
   public func download(
     _ attachment: Attachment, to sink: @escaping @Sendable ([UInt8]) async throws(ChatError) -> Void
   ) async throws(ChatError) { try await inner.download(attachment, to: sink) }

@@ -59,8 +59,8 @@ extension Archive {
 
   /// Remembers what a second reading has seen; at the end of the list, what it has not seen is gone.
   func sweep(_ list: ArchiveList, _ channel: Int64, _ seen: [String], _ end: PageEnd) throws(ChatError) {
-    // Users who are gone stay: they wrote.
-    guard list != .users else { return }
+    // Users who are gone stay: they wrote. So do rows, which are kept for nothing but to be there.
+    guard list != .users, list != .rows else { return }
     for id in seen {
       try database.run(
         "INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", .text(list.rawValue), .integer(channel), .text(id))
@@ -68,7 +68,7 @@ extension Archive {
     guard end.next == nil else { return }
     if !end.isGivenUp {
       switch list {
-      case .users: break
+      case .users, .rows: break
       case .channels: try noteGoneChannels()
       case .members: try removeGoneMembers(of: channel)
       case .messages: try removeGoneMessages(of: channel)

@@ -18,6 +18,8 @@ extension Archive {
     }
     let sections = try sectionDigests { channel throws(ChatError) in channel.digest ?? "" }
     try database.transaction { () throws(ChatError) in
+      // Of an earlier time; it stands among the sections where there are rows.
+      try setManifest("digest.rows", nil)
       for (section, digest) in sections { try setManifest(section, digest) }
       try setManifest("completed_at", "\(time.milliseconds)")
       try setManifest("rereading", nil)
@@ -71,6 +73,7 @@ extension Archive {
       ),
       ("digest.unreadable", try unreadableDigest()),
     ]
+    if let rows = try rowsDigest() { sections.append(("digest.rows", rows)) }
     var all = LineDigest()
     for section in sections { all.add(section.1) }
     sections.append(("digest", all.value))

@@ -11,6 +11,8 @@ public struct MergeSummary: Sendable, Hashable {
   /// Channels whose messages were put into order again.
   public var reordered = 0
   public var unreadable = 0
+  /// Of what is no record.
+  public var rows = 0
   /// Envelopes of imports that were not believed.
   public var envelopes = 0
 
@@ -37,6 +39,7 @@ extension Archive {
     summary.envelopes = unreadable.count(where: \.isEnvelope)
     summary.unreadable = unreadable.count - summary.envelopes
     try put(unreadable: unreadable)
+    try await mergeRows(of: other, &summary)
     if summary.reordered > 0 { try setManifest("order", "\((Int(try manifestValue("order") ?? "") ?? 0) + 1)") }
     // An archive whose own reading did not end is not complete by a merge.
     let isOfImports = try !hasCursors
@@ -46,6 +49,17 @@ extension Archive {
 
   private var hasCursors: Bool {
     get throws(ChatError) { try database.count("SELECT count(*) FROM cursors") > 0 }
+  }
+
+  private func mergeRows(of other: Archive, _ summary: inout MergeSummary) async throws(ChatError) {
+    var last: VendorRow?
+    while true {
+      let page = try await other.rows(after: last, limit: 500)
+      guard let end = page.last else { break }
+      last = end
+      summary.rows += try put(rows: page, replaces: false)
+    }
+    try put(leftOut: try await other.leftOut(), replaces: false)
   }
 
   private func mergeUsers(of other: Archive, _ summary: inout MergeSummary) async throws(ChatError) {

@@ -3,7 +3,7 @@ import ChatInterchange
 import UnifiedChat
 
 /// Which list a cursor belongs to.
-enum ArchiveList: String, Sendable { case users, channels, members, messages }
+enum ArchiveList: String, Sendable { case users, channels, members, messages, rows }
 
 /// How far one list has been read.
 struct ReadingState: Sendable, Hashable {
@@ -80,6 +80,13 @@ extension Archive {
       let new = try put(messages, channel: channel)
       try commit(end, of: .messages, channel: channel, seen: messages.map(\.id.rawValue))
       return new
+    }
+  }
+
+  func commit(rows: [VendorRow], _ end: PageEnd) throws(ChatError) {
+    try database.transaction { () throws(ChatError) in
+      for row in rows { try put(row, replaces: true) }
+      try commit(end, of: .rows, channel: 0, seen: [])
     }
   }
 

@@ -187,8 +187,9 @@ extension Archive {
   private static func upgrade(_ database: Database) throws(ChatError) {
     try database.transaction { () throws(ChatError) in
       // Another process may have been faster.
-      guard try database.count("PRAGMA user_version") < formatVersion else { return }
-      try database.execute(ArchiveSchema.upgradeFrom1)
+      let version = try database.count("PRAGMA user_version")
+      guard version < formatVersion else { return }
+      try database.execute(ArchiveSchema.upgrade(from: version))
       try database.execute("PRAGMA user_version = \(ArchiveSchema.version)")
     }
   }

@@ -6,6 +6,8 @@ import UnifiedChat
 public struct ImportSummary: Sendable, Hashable {
   public var lines = 0
   public var newMessages = 0
+  /// Of `<file>.rows.jsonl`.
+  public var rows = 0
   /// Lines that are no record: kept in the archive as unreadable.
   public var unreadable = 0
 }
@@ -44,6 +46,8 @@ extension ArchiveLines {
       throw error
     }
     try await archive.put(unreadable: manifest?.unreadable ?? [])
+    try await archive.put(leftOut: manifest?.leftOut ?? [], replaces: false)
+    try await importer.takeRows(of: path + ".rows.jsonl")
     try await archive.complete(at: manifest?.identity.completedAt ?? time)
     return (archive, importer.summary)
   }
@@ -54,7 +58,7 @@ extension ArchiveLines {
 
   private static func readManifest(
     _ path: String
-  ) throws(ChatError) -> (identity: Archive.Identity, unreadable: [UnreadableRecord])? {
+  ) throws(ChatError) -> (identity: Archive.Identity, unreadable: [UnreadableRecord], leftOut: [String])? {
     let path = path + ".manifest.json"
     guard PrivateFile.exists(path) else { return nil }
     let bytes = try PrivateFile.read(path, operation: .archive)
@@ -69,7 +73,10 @@ extension ArchiveLines {
       id: id, tool: json["tool"]?.string ?? "", vendor: VendorName(vendor), app: json["app"]?.string,
       createdAt: Timestamp(milliseconds: created))
     identity.completedAt = json["completedAt"]?.int.map { Timestamp(milliseconds: $0) }
-    return (identity, (json["unreadable"]?.array ?? []).compactMap { UnreadableRecord(json: $0) })
+    return (
+      identity, (json["unreadable"]?.array ?? []).compactMap { UnreadableRecord(json: $0) },
+      (json["leftOut"]?.array ?? []).compactMap(\.string)
+    )
   }
 }
 
@@ -124,6 +131,35 @@ private final class LineImporter {
     }
     batch.count += 1
     if batch.count >= 2000 { try await flush() }
+  }
+
+  /// The vendor's own rows; the file is there only where an archive had some.
+  func takeRows(of path: String) async throws(ChatError) {
+    guard PrivateFile.exists(path) else { return }
+    let lines = try LineReader(FileReader(path, operation: .archive))
+    var rows: [VendorRow] = []
+    var number = 0
+    while let line = try lines.next() {
+      if Task.isCancelled { throw ChatError.cancelled(.archive) }
+      number += 1
+      if let row = VendorRow(line: line) {
+        rows.append(row)
+      } else {
+        summary.unreadable += 1
+        let record = UnreadableRecord(
+          kind: "line", id: "rows \(number)", reason: "line \(number) of the rows is no row",
+          raw: JSONText(unchecked: String(decoding: line, as: UTF8.self)))
+        try await archive.put(unreadable: [record])
+      }
+      if rows.count >= 500 { try await put(&rows) }
+    }
+    try await put(&rows)
+  }
+
+  private func put(_ rows: inout [VendorRow]) async throws(ChatError) {
+    _ = try await archive.put(rows: rows, replaces: true)
+    summary.rows += rows.count
+    rows = []
   }
 
   private func unreadable(_ reason: String, _ line: [UInt8]) {

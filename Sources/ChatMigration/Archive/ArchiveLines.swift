@@ -1,16 +1,20 @@
 import ChatCrypto
 import ChatInterchange
 import ChatJSON
+import Foundation
 import UnifiedChat
 
 /// An archive as JSON Lines (`Schemas/records.schema.json`) and back.
 ///
-/// What is no record (who made the archive, and what could not be read) stands in `<file>.manifest.json` beside the
-/// lines, so that everything that takes records takes the lines as they are.
+/// What is no record stands beside the lines, so that everything that takes records takes the lines as they are: who
+/// made the archive, and what could not be read, in `<file>.manifest.json`; the vendor's own rows, where there are any,
+/// in `<file>.rows.jsonl` (`Schemas/vendor-row.schema.json`).
 public enum ArchiveLines {
   /// What an export wrote.
   public struct Exported: Sendable, Hashable {
     public var records = 0
+    /// Of what is no record, in `<file>.rows.jsonl`.
+    public var rows = 0
     /// Digests of attachments that the archive names and whose bytes are not beside it.
     public var missingFiles: [String] = []
   }
@@ -30,11 +34,12 @@ public enum ArchiveLines {
     try await exportChannels(archive, output)
     if inlinesFiles { missing = try await exportFiles(archive, output) }
     try await exportMessages(archive, output)
+    let rows = try await exportRows(archive, to: path + ".rows.jsonl")
     try PrivateFile.replace(
       path + ".manifest.json", with: try await manifest(of: archive, missing: missing).bytes() + [UInt8(ascii: "\n")],
       operation: .archive)
     try output.finish(movingTo: path)
-    return Exported(records: output.count, missingFiles: missing)
+    return Exported(records: output.count, rows: rows, missingFiles: missing)
   }
 
   private static func exportUsers(_ archive: Archive, _ output: LineWriter) async throws(ChatError) {
@@ -94,6 +99,25 @@ public enum ArchiveLines {
     }
   }
 
+  /// Returns how many there are; without any, there is no file.
+  private static func exportRows(_ archive: Archive, to path: String) async throws(ChatError) -> Int {
+    try PrivateFile.requireReplaceable(path, operation: .archive)
+    try PrivateFile.refuseDatabase(path, operation: .archive)
+    let output = LineWriter(try FileWriter(path + ".part", operation: .archive))
+    var last: VendorRow?
+    while true {
+      if Task.isCancelled { throw ChatError.cancelled(.archive) }
+      let page = try await archive.rows(after: last, limit: 500)
+      for row in page { try output.write(row.line) }
+      guard let end = page.last else { break }
+      last = end
+    }
+    try output.finish(movingTo: path)
+    // Rows of an earlier export are not of this one.
+    if output.count == 0 { unlink(path) }
+    return output.count
+  }
+
   private static func forEachChannel(
     _ archive: Archive, _ body: (ArchivedChannel) async throws(ChatError) -> Void
   ) async throws(ChatError) {
@@ -119,6 +143,8 @@ public enum ArchiveLines {
     object["completedAt"] = identity.completedAt.map { .int($0.milliseconds) }
     object["digest"] = try await archive.digest().map { .string($0) }
     let lost = missing.map { UnreadableRecord(kind: "file", id: $0, reason: "its bytes are not beside the archive") }
+    let leftOut = try await archive.leftOut()
+    if !leftOut.isEmpty { object["leftOut"] = .array(leftOut.map { .string($0) }) }
     object["unreadable"] = .array((try await archive.unreadable(limit: .max) + lost).map { $0.json() })
     return .object(object)
   }

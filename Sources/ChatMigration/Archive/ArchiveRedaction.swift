@@ -16,7 +16,7 @@ public struct RedactionRules: Sendable, Hashable {
 
 extension Archive {
   /// A new archive at `path` with what `rules` let through. What vendors sent (`raw`) never comes along, since anything
-  /// may stand in it; neither do items that could not be read, nor files that no message of the copy names.
+  /// may stand in it; neither do the vendor's own rows, items that could not be read, nor files that no message of the copy names.
   ///
   /// A text of somebody else that names a dropped user stays as it is. The copy appears when it is whole: what ends
   /// before, by an error, a full disk or a kill, leaves nothing at `path`, and is simply done again.

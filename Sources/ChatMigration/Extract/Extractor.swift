@@ -83,9 +83,11 @@ public struct Extractor: Sendable {
     try await archive.setManifest("filter", filterText)
     archive.files.removeUnfinished()
     let expected = try await pacer.perform(.readSource) { () throws(ChatError) in try await source.check() }
+    try await archive.put(leftOut: expected.leftOut, replaces: options.rereads)
     try await readUsers(expected.users)
     try await readChannels(expected.channels)
     let new = try await readMessages(expected.messages)
+    try await readRows()
     progress.begin(.sealArchive, total: 1)
     try await archive.complete(at: clock.now)
     progress.add(1)
@@ -138,6 +140,21 @@ public struct Extractor: Sendable {
       end.leftOut = items.filter { !options.filter.admits($0.channel.id) }.map(\.channel.id.rawValue)
       let wanted = items.filter { options.filter.admits($0.channel.id) }
       try await archive.commit(channels: wanted.map(ChannelRow.init), end)
+      progress.add(items.count)
+    }
+    progress.end()
+  }
+
+  /// Last, since what people wrote goes first where time is short.
+  private func readRows() async throws(ChatError) {
+    progress.begin(.pullRows, total: nil, head: try await archive.rowCounts().reduce(0) { $0 + $1.count })
+    try await readList(.rows) { cursor throws(ChatError) in
+      try await source.rows(after: cursor)
+    } commit: { items, end throws(ChatError) in
+      let wanted = items.filter { row in
+        row.user.map { options.filter.admits($0) } ?? true && row.channel.map { options.filter.admits($0) } ?? true
+      }
+      try await archive.commit(rows: wanted, end)
       progress.add(items.count)
     }
     progress.end()

@@ -93,6 +93,14 @@ extension FidelityReport {
         rows: unreadable.map { [$0.kind, $0.channel?.rawValue ?? "", $0.id ?? "", $0.reason] }))
     tables.append(
       ReportTable(
+        title: "Kept in the archive and not carried", nothing: "The archive holds records alone.",
+        columns: ["list of the vendor", "rows"], rows: notCarried.map { [$0.kind, "\($0.count)"] }))
+    tables.append(
+      ReportTable(
+        title: "Not read at the source", nothing: "The source names nothing that it leaves out.", columns: ["what"],
+        rows: notRead.map { [$0] }))
+    tables.append(
+      ReportTable(
         title: "Envelopes that were not believed", nothing: "Every envelope of an import is signed.",
         columns: ["where", "channel", "id", "reason"],
         rows: envelopes.map { ["source", $0.channel?.rawValue ?? "", $0.id ?? "", $0.reason] }

@@ -20,6 +20,11 @@ extension FidelityReport {
       lines += ["", "Unreadable at the source (\(archiveCounts.unreadable)):"]
       lines += Self.cut(unreadable.map { "\($0.kind) \($0.id ?? ""): \($0.reason)" })
     }
+    if !notCarried.isEmpty {
+      lines += ["", "Kept in the archive and not carried, since no destination has a place for it:"]
+      lines += notCarried.map { "  \($0.count) × \($0.kind)" }
+    }
+    if !notRead.isEmpty { lines += ["", "Not read at the source:"] + notRead.map { "  \($0)" } }
     if !envelopes.isEmpty {
       lines += ["", "Not believed at the source (\(archiveCounts.envelopes)):"]
       lines += Self.cut(envelopes.map { "\($0.id ?? ""): \($0.reason)" })

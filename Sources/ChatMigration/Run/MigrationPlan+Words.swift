@@ -18,6 +18,10 @@ extension MigrationPlan {
     if unreadable > 0 {
       lines.append("  \(counted(unreadable, "item")) of the source cannot be read and will be listed, not written.")
     }
+    for list in notCarried {
+      lines.append("  \(counted(list.count, "row")) of \(list.kind) stay in the archive: no destination has a place for them.")
+    }
+    for thing in notRead { lines.append("  Not read at the source: \(thing).") }
     if envelopes > 0 {
       lines.append(
         "  \(counted(envelopes, "envelope")) of an import without a signature of this admin secret will be taken for "

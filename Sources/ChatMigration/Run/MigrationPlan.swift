@@ -24,6 +24,10 @@ public struct MigrationPlan: Sendable, Hashable {
   public var unreadable = 0
   /// Envelopes of imports that are not believed.
   public var envelopes = 0
+  /// What stays in the archive, by the vendor's name of the list. Empty for a plan without an archive.
+  public var notCarried: [FidelityReport.NotCarried] = []
+  /// What of the app the source does not read.
+  public var notRead: [String] = []
   /// What the filter leaves out.
   public var leftOut = 0
   /// Writing requests to the destination.
@@ -55,6 +59,9 @@ public struct MigrationPlan: Sendable, Hashable {
     object["channelsByKind"] = .object(kinds)
     object["losses"] = .array(losses.map { $0.json() })
     object["overLimit"] = .array(overLimit.map { $0.json() })
+    object["notCarried"] = .array(
+      notCarried.map { ["kind": .string($0.kind), "count": JSONValue($0.count)] })
+    object["notRead"] = .array(notRead.map { .string($0) })
     object["requestsPerSecond"] = JSONValue(requestsPerSecond)
     object["estimatedSeconds"] = .int(estimate.components.seconds)
     return .object(object)
@@ -109,6 +116,11 @@ struct Planner {
   mutating func add(unreadable: Int, envelopes: Int) {
     plan.unreadable += unreadable
     plan.envelopes += envelopes
+  }
+
+  mutating func add(notCarried: [(kind: String, count: Int)], notRead: [String]) {
+    plan.notCarried = notCarried.map { .init(kind: $0.kind, count: $0.count) }
+    plan.notRead = notRead
   }
 
   mutating func add(_ records: [UnreadableRecord]) {

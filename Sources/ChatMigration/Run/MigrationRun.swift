@@ -344,6 +344,7 @@ extension Planner {
     let counts = try await archive.counts()
     progress.begin(.planning, total: counts.messages)
     planner.add(unreadable: counts.unreadable, envelopes: counts.envelopes)
+    planner.add(notCarried: try await archive.rowCounts(), notRead: try await archive.leftOut())
     var after: Int64 = 0
     while let last = try await planner.users(archive, after) { after = last }
     after = 0
@@ -386,6 +387,7 @@ extension Planner {
       source: source.vendor, destination: destination, users: load.users, rules: load.rules ?? LoadRules(),
       requestsPerSecond: rate, progress: progress)
     progress.begin(.planning, total: check.messages)
+    planner.add(notCarried: [], notRead: check.leftOut)
     try await walk({ cursor throws(ChatError) in try await source.users(after: cursor) }) { page in
       planner.add(page.unreadable)
       for user in page.items where filter.admits(user.user.id) { planner.add(user) }

@@ -4,7 +4,7 @@ import UnifiedChat
 /// How far a run has come.
 public struct MigrationProgress: Sendable, Hashable {
   public enum Phase: String, Sendable, Hashable, CaseIterable {
-    case pullUsers, pullChannels, pullMessages, sealArchive
+    case pullUsers, pullChannels, pullMessages, pullRows, sealArchive
     case loadUsers, loadChannels
     case verifyUsers, verifyChannels
     case planning, rollBack
@@ -15,6 +15,7 @@ public struct MigrationProgress: Sendable, Hashable {
       case .pullUsers: "reading users"
       case .pullChannels: "reading channels"
       case .pullMessages: "reading messages"
+      case .pullRows: "reading rows"
       case .sealArchive: "sealing the archive"
       case .loadUsers: "writing users"
       case .loadChannels: "writing messages"
@@ -31,6 +32,7 @@ public struct MigrationProgress: Sendable, Hashable {
       case .pullUsers, .loadUsers, .verifyUsers: "users"
       case .pullChannels, .rollBack: "channels"
       case .pullMessages, .loadChannels, .verifyChannels, .planning: "messages"
+      case .pullRows: "rows"
       case .sealArchive: "archives"
       }
     }

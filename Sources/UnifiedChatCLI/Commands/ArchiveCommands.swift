@@ -53,9 +53,11 @@ enum ArchiveCommands {
     let summary = try await MigrateCommands.resumable("archive pull") {
       try await Running.interruptible(reporter) { try await extractor.run() }
     }
+    let kept = try await others(in: archive)
+    let rows = try await archive.rowCounts()
     try await archive.close()
     if invocation.json {
-      Standard.line(Self.json(summary).text())
+      Standard.line(Self.json(summary, rows: rows).text())
     } else {
       let counts = summary.counts
       Standard.line(
@@ -64,8 +66,17 @@ enum ArchiveCommands {
           + "\(counts.unreadable) unreadable; \(summary.newMessages) messages are new, \(summary.changed) items changed, "
           + "\(summary.removed) are gone")
     }
+    if !invocation.json { for line in kept { Standard.line(line) } }
     tellEnvelopes(summary.counts.envelopes, in: path)
     return .success
+  }
+
+  /// What an archive keeps beside records, and what of the app is not in it.
+  static func others(in archive: Archive) async throws(ChatError) -> [String] {
+    let rows = try await archive.rowCounts()
+    let kinds = rows.map { "\($0.count) of \(MessageText.safe($0.kind))" }.joined(separator: ", ")
+    return (rows.isEmpty ? [] : ["kept as the vendor gave it: \(kinds)"])
+      + (try await archive.leftOut()).map { "not read: \(MessageText.safe($0))" }
   }
 
   /// On standard error, where a script that reads the result still finds it alone.
@@ -83,22 +94,27 @@ enum ArchiveCommands {
     Standard.line("users: \(text(check.users))")
     Standard.line("channels: \(text(check.channels))")
     Standard.line("messages: \(text(check.messages))")
-    if let messages = check.messages, let rate = check.requestsPerSecond, rate > 0 {
-      let seconds = Int((Double(messages) / 100 / rate).rounded(.up))
+    // Where the source cannot tell, a hundred messages a request are usual.
+    if let requests = check.requests.map(Double.init) ?? check.messages.map({ Double($0) / 100 }),
+      let rate = check.requestsPerSecond, rate > 0
+    {
+      let seconds = Int((requests / rate).rounded(.up))
       Standard.line("a pull takes about \(ProgressLine.duration(max(1, seconds))) at \(rate) requests a second")
     }
     for note in check.notes { Standard.line("note: \(note)") }
+    for thing in check.leftOut { Standard.line("not read: \(MessageText.safe(thing))") }
     return .success
   }
 
-  static func json(_ summary: ExtractionSummary) -> JSONValue {
+  static func json(_ summary: ExtractionSummary, rows: [(kind: String, count: Int)] = []) -> JSONValue {
     let counts = summary.counts
+    let rows = JSONObject(rows.map { ($0.kind, JSONValue($0.count)) })
     return [
       "users": .int(Int64(counts.users)), "placeholders": .int(Int64(counts.placeholders)),
       "channels": .int(Int64(counts.channels)), "members": .int(Int64(counts.members)),
       "messages": .int(Int64(counts.messages)), "files": .int(Int64(counts.files)),
       "fileBytes": .int(counts.fileBytes), "unreadable": .int(Int64(counts.unreadable)),
-      "envelopes": .int(Int64(counts.envelopes)), "newMessages": .int(Int64(summary.newMessages)), "changed": .int(Int64(summary.changed)),
+      "envelopes": .int(Int64(counts.envelopes)), "rows": .object(rows), "newMessages": .int(Int64(summary.newMessages)), "changed": .int(Int64(summary.changed)),
       "removed": .int(Int64(summary.removed)), "digest": summary.digest.map { .string($0) } ?? .null,
     ]
   }

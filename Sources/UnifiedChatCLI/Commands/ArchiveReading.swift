@@ -11,6 +11,7 @@ enum ArchiveReading {
     options: [
       .value("channel", "ID", "print the messages of this channel"),
       .value("user", "ID", "print this user and the channels in which they are"),
+      .value("rows", "LIST", "print what is kept of this list of the vendor, as received, one a line"),
       .value("limit", "N", "at most so many messages (default 50)"),
       .flag("last", "the newest ones, not the oldest"), Command.json,
     ] + times, operands: ["archive"],
@@ -20,14 +21,18 @@ enum ArchiveReading {
     ], run: runShow)
 
   private static func runShow(_ invocation: Invocation) async throws -> ExitCode {
-    guard !invocation.has("user") || !invocation.has("channel") else {
-      throw Failure(.usage, "archive show takes --user or --channel, not both")
+    guard ["user", "channel", "rows"].count(where: { invocation.has($0) }) <= 1 else {
+      throw Failure(.usage, "archive show takes one of --user, --channel and --rows, not both")
     }
-    for name in ["limit", "last", "since", "until"] where invocation.has(name) && !invocation.has("channel") {
+    for name in ["limit", "last", "since", "until"]
+    where invocation.has(name) && !invocation.has("channel") && !(name == "limit" && invocation.has("rows")) {
       throw Failure(.usage, "--\(name) is of messages: say which with --channel ID")
     }
     let archive = try Archive.open(at: invocation.operands[0])
     if let id = invocation.value("user") { return try await showUser(UserID(id), archive, invocation.json) }
+    if let kind = invocation.value("rows") {
+      return try await showRows(kind, archive, try invocation.integer("limit", in: 1...1_000_000) ?? 50)
+    }
     if let id = invocation.value("channel") { return try await showMessages(ChannelID(id), archive, invocation) }
     let identity = try await archive.identity()
     let counts = try await archive.counts()
@@ -40,7 +45,8 @@ enum ArchiveReading {
       ])
     }
     guard !invocation.json else {
-      Standard.line(json(identity, counts, table).text())
+      let rows = try await archive.rowCounts()
+      Standard.line(json(identity, counts, rows, try await archive.leftOut(), table).text())
       return .success
     }
     Standard.line("\(identity.vendor) app \(identity.app ?? "?"), taken by \(identity.tool) at \(identity.createdAt)")
@@ -49,11 +55,31 @@ enum ArchiveReading {
       "\(counts.users) users, \(counts.channels) channels, \(counts.members) members, \(counts.messages) messages, "
         + "\(counts.files) files (\(counts.fileBytes) bytes), \(counts.unreadable) unreadable"
         + (counts.envelopes == 0 ? "" : ", \(counts.envelopes) envelopes not believed"))
+    for line in try await ArchiveCommands.others(in: archive) { Standard.line(line) }
     Standard.line(table.text)
     return .success
   }
 
-  private static func json(_ identity: Archive.Identity, _ counts: ArchiveCounts, _ table: Table) -> JSONValue {
+  private static func showRows(_ kind: String, _ archive: Archive, _ limit: Int) async throws -> ExitCode {
+    guard try await archive.rowCounts().contains(where: { $0.kind == kind }) else {
+      throw Failure(.configuration, "\(archive.path) holds no rows of \(kind.inert); archive show lists what it holds")
+    }
+    var last: VendorRow?
+    var left = limit
+    while left > 0 {
+      let page = try await archive.rows(of: kind, after: last, limit: min(left, 500))
+      for row in page { Standard.line(row.raw.text.inert) }
+      guard let end = page.last else { break }
+      last = end
+      left -= page.count
+    }
+    return .success
+  }
+
+  private static func json(
+    _ identity: Archive.Identity, _ counts: ArchiveCounts, _ rows: [(kind: String, count: Int)], _ leftOut: [String],
+    _ table: Table
+  ) -> JSONValue {
     var object = JSONObject()
     object["id"] = .string(identity.id)
     object["vendor"] = .string(identity.vendor.rawValue)
@@ -63,6 +89,8 @@ enum ArchiveReading {
       ("users", counts.users), ("members", counts.members), ("messages", counts.messages), ("files", counts.files),
       ("unreadable", counts.unreadable), ("envelopes", counts.envelopes),
     ] { object[key] = JSONValue(value) }
+    object["rows"] = .object(JSONObject(rows.map { ($0.kind, JSONValue($0.count)) }))
+    object["notRead"] = .array(leftOut.map { .string($0) })
     object["channels"] = .array(
       table.rows.map { row in
         ["id": .string(row[0]), "kind": .string(row[1]), "name": .string(row[2]), "messages": JSONValue(Int(row[3]) ?? 0)]

@@ -7,7 +7,7 @@ enum ArchiveWriting {
   static let export = Command(
     name: "export", summary: "write an archive as JSON Lines",
     options: [
-      .value("to", "FILE", "the lines; FILE.manifest.json is written beside them", required: true),
+      .value("to", "FILE", "the lines; FILE.manifest.json and FILE.rows.jsonl are written beside them", required: true),
       .flag("no-files", "leave the bytes of attachments out"),
     ], operands: ["archive"], examples: ["unifiedchat archive export rescue.uchat --to rescue.jsonl"]
   ) { invocation in
@@ -70,7 +70,8 @@ enum ArchiveWriting {
       invocation.operands[0], into: invocation.value("to") ?? "", identity, at: now)
     try await archive.close()
     Standard.line(
-      "\(summary.lines) lines: \(summary.newMessages) new messages, \(summary.unreadable) unreadable")
+      "\(summary.lines) lines: \(summary.newMessages) new messages, \(summary.unreadable) unreadable"
+        + (summary.rows == 0 ? "" : "; \(summary.rows) rows of the vendor's own"))
     return summary.unreadable == 0 ? .success : .different
   }
 
@@ -83,7 +84,8 @@ enum ArchiveWriting {
     }
     let source = try read(invocation.operands[0], environment(invocation))
     let check = try await source.check()
-    if check.users == 0, check.channels == 0, check.messages == 0 {
+    let isEmpty = check.users == 0 && check.channels == 0 && check.messages == 0
+    if isEmpty, try await source.rows(after: nil).items.isEmpty {
       throw Failure(.configuration, "\(invocation.operands[0]): holds no users, channels or messages of \(vendor)")
     }
     let archive = try Archive.openOrCreate(
@@ -99,7 +101,9 @@ enum ArchiveWriting {
     try await archive.close()
     Standard.line(
       "new: \(summary.users) users, \(summary.channels) channels, \(summary.members) members, \(summary.messages) "
-        + "messages; \(summary.unreadable) unreadable; messages of \(summary.reordered) channels were put into order")
+        + "messages, \(summary.rows) rows of the vendor's own; \(summary.unreadable) unreadable; messages of "
+        + "\(summary.reordered) channels were put into order")
+    for thing in check.leftOut { Standard.line("not read: \(MessageText.safe(thing))") }
     ArchiveCommands.tellEnvelopes(summary.envelopes, in: invocation.value("to") ?? "")
     return summary.unreadable == 0 ? .success : .different
   }
