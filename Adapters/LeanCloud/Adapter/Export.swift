@@ -5,7 +5,8 @@ import LeanCloudWire
 import UnifiedChat
 
 /// Reads what was exported by hand, without any account: files of the dashboard (`_Conversation`, `_User`,
-/// `_ConversationMemberInfo`, `AVOSRealtimeGroups`) and saved pages of REST history.
+/// `_ConversationMemberInfo`, `AVOSRealtimeGroups`; as they are `_Installation`, `_Followee` and others) and saved pages of
+/// REST history.
 ///
 /// Merged with what is read over REST by putting both into one archive: ids tell what is the same.
 public struct LeanCloudExport: ChatSource {
@@ -140,18 +141,17 @@ public struct LeanCloudExport: ChatSource {
     } else {
       notes.append("the files hold no messages: the dashboard exports none, REST history does")
     }
-    for name in files.rows.keys.sorted() where !Self.understood.contains(name) {
-      notes.append(
-        "\(files.rows[name]?.count ?? 0) rows of \(name.isEmpty ? "an unknown class" : name) are no part of chat")
+    let leftOut = files.rows.keys.sorted().filter { !Self.understood.contains($0) }.map { name in
+      "\(files.rows[name]?.count ?? 0) rows of \(name.isEmpty ? "an unknown class" : name): no part of chat"
     }
     return SourceCheck(
       users: files.rows["_User"]?.count ?? 0, channels: conversations.count + orphans.count,
-      messages: messages.values.reduce(0) { $0 + $1.count }, notes: notes)
+      messages: messages.values.reduce(0) { $0 + $1.count }, notes: notes, leftOut: leftOut)
   }
 
-  private static let understood: Set<String> = [
-    "_User", "_Conversation", "_ConversationMemberInfo", "AVOSRealtimeGroups", LeanCloudExportFiles.history,
-  ]
+  private static let understood = Set(
+    ["_User", "_Conversation", "_ConversationMemberInfo", "AVOSRealtimeGroups", LeanCloudExportFiles.history]
+      + LeanCloudVendorRows.classes)
 
   private static func start(_ cursor: Cursor?) throws(ChatError) -> Int {
     guard let cursor else { return 0 }
@@ -246,6 +246,20 @@ public struct LeanCloudExport: ChatSource {
       if let until = options.until, time >= until { continue }
       guard let value = files.value(item.row) else { continue }
       page.add(LeanCloudRows.message(value, in: channel, envelopes))
+    }
+    return page
+  }
+
+  /// Of the same row in several files the one read last.
+  public func rows(after cursor: Cursor?) async throws(ChatError) -> SourcePage<VendorRow> {
+    let all = LeanCloudVendorRows.classes.flatMap { name in (files.rows[name] ?? []).map { (name: name, row: $0) } }
+    var (range, page): (Range<Int>, SourcePage<VendorRow>) = try Self.page(all.count, after: cursor)
+    for item in all[range] {
+      guard let object = files.value(item.row)?.object else {
+        page.unreadable.append(LeanCloudExportFiles.unreadable("a line that is no JSON object", item.name, nil))
+        continue
+      }
+      page.add(LeanCloudVendorRows.row(object, of: item.name, idColumn: options.userIDColumn))
     }
     return page
   }

@@ -165,6 +165,11 @@ struct LeanCloudExportFiles: Sendable {
     if object["msg-id"] != nil { return history }
     if let name = object["className"]?.string { return name }
     if object["username"] != nil { return "_User" }
+    if object["deviceType"] != nil, object["deviceToken"] ?? object["installationId"] != nil { return "_Installation" }
+    if object["followee"] != nil { return "_Followee" }
+    if object["follower"] != nil { return "_Follower" }
+    if object["friend"] != nil, object["status"] != nil { return "_FriendshipRequest" }
+    if object["msgId"] != nil, object["conv"] != nil { return "_SysMessage" }
     if object["clientId"] != nil, object["cid"] != nil { return "_ConversationMemberInfo" }
     if object["key"] != nil, object["mime_type"] != nil { return "_File" }
     let isConversation = ["m", "tr", "sys", "conv_type", "unique"].contains { object[$0] != nil }

@@ -46,15 +46,22 @@ public struct LeanCloudSource: ChatSource {
 
   // MARK: Check
 
-  /// Counts of rows; the first and the last message of the app, which show what retention has taken.
+  /// Counts of rows; the first and the last message of the app, which show what retention has taken; how long a pull
+  /// takes.
   public func check() async throws(ChatError) -> SourceCheck {
     let channels = try await count(model == .session ? "AVOSRealtimeGroups" : "_Conversation")
     let users = try await count("_User")
     let oldest = try await edge(isOldest: true)
     let newest = try await edge(isOldest: false)
+    let estimate = try await estimate(from: oldest, to: newest)
+    let requests = requests(
+      messages: estimate.messages, channels: channels ?? 0, subscribers: try await subscriberCount())
     return SourceCheck(
-      users: users, channels: channels, requestsPerSecond: Double(options.requestsPerMinute) / 60,
-      notes: LeanCloudRetention.notes(oldest: oldest, newest: newest, now: clock.now) + options.notes)
+      users: users, channels: channels, messages: estimate.isExact ? estimate.messages : nil,
+      requestsPerSecond: Double(options.requestsPerMinute) / 60, requests: requests,
+      notes: LeanCloudRetention.notes(oldest: oldest, newest: newest, now: clock.now)
+        + notes(on: estimate, requests: requests) + options.notes,
+      leftOut: options.leftOut)
   }
 
   private func count(_ name: String) async throws(ChatError) -> Int? {

@@ -21,6 +21,8 @@ public struct LeanCloudSourceOptions: Sendable, Hashable {
   var sweeps = true
   /// Whose read marks are asked for: one request a member.
   var readMarks = ReadMarks.direct
+  /// Whether it is read what single subscribers of service conversations were sent and wrote: two requests a subscriber.
+  var serviceHistories = true
   /// Whether password hashes, salts and logins of third parties stay in the raw rows of users.
   var keepsUserSecrets = true
   /// The vendor's limit of an ordinary plan; 120 on a development plan, up to 9,000 on others.
@@ -37,6 +39,7 @@ public struct LeanCloudSourceOptions: Sendable, Hashable {
     "share": "archive: the part of the channels that this worker reads, as 2/5",
     "deletedConversations": "archive: search the whole history for conversations without a row (true)",
     "readMarks": "archive: ask for read marks of none, direct (the default) or all channels",
+    "serviceHistories": "archive: read what single subscribers of service conversations were sent (true)",
     "userSecrets": "archive: keep (the default) or redact password hashes and third-party logins of users",
     "requestsPerMinute": "archive: how many message requests the plan allows (1800; development plan 120)",
     "fileDomain": "archive: where files lie now, as https://files.example.com, if old addresses are dead",
@@ -50,6 +53,8 @@ public struct LeanCloudSourceOptions: Sendable, Hashable {
     until = try Self.time("until", profile)
     if let share = try LeanCloudProfile.text("share", profile) { try readShare(share) }
     sweeps = try Self.value("deletedConversations", profile, "true or false", Bool.self) ?? sweeps
+    serviceHistories =
+      try Self.value("serviceHistories", profile, "true or false", Bool.self) ?? serviceHistories
     if let name = try LeanCloudProfile.text("readMarks", profile) {
       guard let marks = ReadMarks(rawValue: name) else { throw Self.invalid("readMarks", "none, direct or all") }
       readMarks = marks
@@ -99,6 +104,27 @@ public struct LeanCloudSourceOptions: Sendable, Hashable {
     let digest = Digest.md5(Array(channel.rawValue.utf8))
     let number = digest.prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
     return number % count == index
+  }
+
+  /// What of an app a source with these settings does not read.
+  var leftOut: [String] {
+    var things = [
+      "classes of the app's own, roles, cloud functions, LiveQuery, push records and statistics: no part of chat",
+      "temporary conversations, whose messages the service does not keep, and transient messages",
+      "silences for a time, which the service lists nowhere, and which conversations a client has blocked for itself",
+      "delivery marks of members; bytes of files that no message names (their rows are kept)",
+    ]
+    switch readMarks {
+    case .none: things.append("read marks of members (options.readMarks is none)")
+    case .direct: things.append("read marks in channels of more than two members (options.readMarks is direct)")
+    case .all: break
+    }
+    if !serviceHistories {
+      things.append("what single subscribers of service conversations were sent (options.serviceHistories is false)")
+    }
+    if let from { things.append("messages before \(from) (options.from)") }
+    if let until { things.append("messages from \(until) on (options.until)") }
+    return things
   }
 
   /// What the reader of a check should know of these settings.

@@ -66,7 +66,11 @@ extension LeanCloudEmulator {
     reply(frame, to: call)
   }
 
+  /// Clients that a list of silences or blocks holds, by the guide.
+  static func listLimit(of conversation: Conversation) -> Int { conversation.kind == .room ? 10_000 : 500 }
+
   func updateMemberInfo(_ call: Call, _ conversation: Conversation) {
+    guard hasRoles else { return fail(4325, to: call) }
     guard let target = call.frame["info"]?["pid"]?.string ?? call.frame.string("targetClientId"),
       conversation.members.contains(target)
     else { return fail(4317, to: call) }
@@ -104,6 +108,8 @@ extension LeanCloudEmulator {
   func silence(_ call: Call, _ conversation: Conversation, isSilenced: Bool) {
     guard mayModerate(call.peer, conversation) else { return fail(4320, to: call) }
     let targets = call.frame.strings("m")
+    let sum = targets.count { conversation.silenced[Key($0)] == nil } + conversation.silenced.count
+    if isSilenced, limits, sum > Self.listLimit(of: conversation) { return fail(4561, to: call) }
     setSilenced(isSilenced ? .max : nil, targets, conversation, by: call.peer)
     replyMembers(isSilenced ? "shutup-added" : "shutup-removed", targets, [], conversation, call)
   }
@@ -165,6 +171,8 @@ extension LeanCloudEmulator {
     }
     guard isValid else { return fail(4546, to: call) }
     guard mayModerate(call.peer, conversation) else { return fail(4320, to: call) }
+    let sum = targets.count { !conversation.blocked.contains($0) } + conversation.blocked.count
+    if isBlocking, limits, sum > Self.listLimit(of: conversation) { return fail(4543, to: call) }
     setBlocked(isBlocking, targets, conversation, by: call.peer)
     var frame = LeanCloudFrame("blacklist", isBlocking ? "blocked" : "unblocked")
     frame["srcCid"] = .string(id)

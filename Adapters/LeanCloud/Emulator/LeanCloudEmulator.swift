@@ -11,7 +11,10 @@ import LeanCloudWire
 /// Settings: `appKey` (string; absent: any key but the master key counts as the app's), `sessionTTL` (seconds),
 /// `signature` (bool: logins and changes of members must be signed), `clientRates` (bool: the silent limits of
 /// commands per minute), `edit` and `recall` (bool, true: allowed), `retentionDays` (absent: history is kept for ever),
-/// `blacklist` (bool, true: the app has the feature), `model` (`conversation` or `session`: what loaded
+/// `blacklist`, `roles` (bool, true: the app has the feature), `origins` (hosts that a browser's page may come from,
+/// separated by commas; absent: any), `filteredWords` (separated by commas: become `***`, and the author is told),
+/// `refusedWords` (separated by commas: the app's hook refuses a message with one of them), `maximumClients` (positive:
+/// more logins are refused), `model` (`conversation` or `session`: what loaded
 /// channels become).
 public final class LeanCloudEmulator: VendorEmulator {
   public static let vendor = "leancloud"
@@ -27,6 +30,10 @@ public final class LeanCloudEmulator: VendorEmulator {
   let allowsRecall: Bool
   let loadsFirstModel: Bool
   let hasBlacklist: Bool
+  let hasRoles: Bool
+  let origins: [String]?
+  let words: WordRules
+  let maximumClients: Int64?
   /// Milliseconds that history is kept.
   let retention: Int64?
   var limits: Bool { options.limits == .real }
@@ -65,7 +72,9 @@ public final class LeanCloudEmulator: VendorEmulator {
   var filesByKey: [Key: String] = [:]
   /// Uploads that are under way.
   var filesByToken: [Key: String] = [:]
-  var installations: [Key: InstallationRow] = [:]
+  var installations: [Key: ClassRow] = [:]
+  /// `_Followee`, `_Follower`, `_FriendshipRequest`, by object id.
+  var relations: [Key: ClassRow] = [:]
   var broadcasts: [Broadcast] = []
   /// Which broadcasts a client has had.
   var toldBroadcasts: [Key: Set<Key>] = [:]
@@ -93,6 +102,12 @@ public final class LeanCloudEmulator: VendorEmulator {
     allowsEdit = try settings.bool("edit") ?? true
     allowsRecall = try settings.bool("recall") ?? true
     hasBlacklist = try settings.bool("blacklist") ?? true
+    hasRoles = try settings.bool("roles") ?? true
+    origins = try settings.string("origins").map(WordRules.list)
+    words = WordRules(
+      filtered: try settings.string("filteredWords").map(WordRules.list) ?? [],
+      refused: try settings.string("refusedWords").map(WordRules.list) ?? [])
+    maximumClients = try settings.positive("maximumClients")
     retention = try settings.positive("retentionDays").map {
       $0.multipliedReportingOverflow(by: 86_400_000).partialValue
     }

@@ -48,10 +48,11 @@ extension LeanCloudEmulator {
       posting.isUplink = true
       posting.receivers = [call.peer]
     }
+    if !isBinary, words.refuses(data) { return answerDirect(code: 4402, call, isTransient) }
     if frame.bool("will") == true { return keepWill(posting, conversation, call) }
     let message = post(posting, to: conversation)
-    if isTransient, !call.session.has(.ackTransient) { return }
-    answerDirect(message, conversation, call)
+    if !isTransient || call.session.has(.ackTransient) { answerDirect(message, conversation, call) }
+    if !isTransient { censor(message.id, in: conversation) }
   }
 
   /// Acknowledged now, sent when the login drops.
@@ -88,6 +89,8 @@ extension LeanCloudEmulator {
     ack["cid"] = call.frame["cid"]
     ack["code"] = .int(code)
     ack["reason"] = .string(LeanCloudErrors.row(Int(code)).name)
+    // The app's own word beside the service's.
+    if code == 4402 { ack["appCode"] = .int(WordRules.hookCode) }
     reply(ack, to: call)
   }
 
@@ -283,6 +286,7 @@ extension LeanCloudEmulator {
     let frame = call.frame
     guard let id = frame.string("cid"), let conversation = conversation(id) else { return fail(4303, to: call) }
     guard conversation.kind == .room || conversation.members.contains(call.peer) else { return fail(4312, to: call) }
+    expireHistory(of: conversation)
     let asked = frame.int("l") ?? frame.int("limit") ?? 20
     let limit = Int(clamping: min(max(asked, 1), limits ? 100 : 1000))
     let isForward = frame.string("direction") == "NEW" || frame.int("direction") == 2
@@ -342,6 +346,7 @@ extension LeanCloudEmulator {
       guard isRecall ? allowsRecall : allowsEdit else { return fail(isRecall ? 4407 : 4406, to: call) }
       // Chosen: no source says what becomes of an edit after a recall.
       guard isRecall || !conversation.messages[index].isRecalled else { return fail(4404, to: call) }
+      if !isRecall, let data = patch["data"]?.string, words.refuses(data) { return fail(4405, to: call) }
       let edit = Edit(
         data: patch["binaryMsg"]?.string ?? patch["data"]?.string, isBinary: patch["binaryMsg"] != nil,
         mentions: (patch["mentionPids"] ?? patch["meintonPids"])?.array?.compactMap(\.string) ?? [],
@@ -361,6 +366,8 @@ extension LeanCloudEmulator {
     var mentions: [String] = []
     var mentionsAll = false
     var isRecall = false
+    /// By the service's filter: the author is told as well, with a code.
+    var isByService = false
   }
 
   func change(_ conversation: Conversation, at index: Int, _ edit: Edit, except: Connection?) {
@@ -381,7 +388,13 @@ extension LeanCloudEmulator {
     conversation.messages[index] = message
     conversation.patches.append((message.patchTimestamp ?? now, Key(message.id)))
     var frame = LeanCloudFrame("patch", "modify")
-    frame["patches"] = [patchItem(message, in: conversation)]
+    var item = patchItem(message, in: conversation)
+    if edit.isByService, var object = item.object {
+      object["patchCode"] = 4408
+      object["patchReason"] = .string(LeanCloudErrors.row(4408).name)
+      item = .object(object)
+    }
+    frame["patches"] = [item]
     frame["lastPatchTime"] = .int(message.patchTimestamp ?? now)
     for member in conversation.kind == .room ? conversation.present.list : conversation.members.list {
       push(frame, to: member, except: Key(member) == Key(message.from) ? except?.id : nil) { session, _ in

@@ -2,8 +2,9 @@ import ChatCrypto
 import ChatJSON
 import LeanCloudWire
 
-// The storage classes that chat uses: `_Conversation`, `_User`, `_File`, `_ConversationMemberInfo`, `_SysMessage`, and
-// of the 2014 model `AVOSRealtimeGroups`. Other classes are not found.
+// The storage classes that chat uses: `_Conversation`, `_User`, `_File`, `_ConversationMemberInfo`, `_SysMessage`,
+// `_Installation`, `_Followee`, `_Follower`, `_FriendshipRequest`, and of the 2014 model `AVOSRealtimeGroups`. Other
+// classes are not found.
 
 extension LeanCloudEmulator {
   /// The largest page of a query and of a scan.
@@ -23,6 +24,9 @@ extension LeanCloudEmulator {
     case "_ConversationMemberInfo": return memberInfoRows()
     case "_SysMessage": return uplinkRows()
     case "_Installation": return installations.values.map { ($0.objectID, $0.object) }.sorted { Key($0.0) < Key($1.0) }
+    case "_Followee", "_Follower", "_FriendshipRequest":
+      return relations.sorted { $0.key < $1.key }.map(\.value).filter { $0.className == name }
+        .map { ($0.objectID, $0.object) }
     default: throw RESTError(status: 404, code: 101, text: "Class or object doesn't exists.")
     }
   }
@@ -64,30 +68,13 @@ extension LeanCloudEmulator {
     }
   }
 
-  // MARK: Installations
-
-  func createInstallation(_ call: RESTCall) throws(RESTError) -> JSONValue {
-    guard call.body["deviceToken"]?.string != nil || call.body["installationId"]?.string != nil else {
-      throw RESTError(code: 114, text: "deviceToken or installationId is required.")
-    }
-    let row = InstallationRow(
-      objectID: newObjectID(), columns: Self.writable(call.body), createdAt: now, updatedAt: now)
-    installations[Key(row.objectID)] = row
-    return ["objectId": .string(row.objectID), "createdAt": .string(LeanCloudID.iso(now))]
-  }
-
-  func updateInstallation(_ call: RESTCall) throws(RESTError) -> JSONValue {
-    let key = Key(call.parameters.last ?? "")
-    guard var row = installations[key] else { throw .notFound() }
-    for member in Self.writable(call.body) { row.columns[member.key] = member.value }
-    row.updatedAt = now
-    installations[key] = row
-    return ["objectId": .string(row.objectID), "updatedAt": .string(LeanCloudID.iso(now))]
-  }
+  private static let masterClasses: Set<String> = [
+    "_User", "_ConversationMemberInfo", "_Installation", "_SysMessage", "_Followee", "_Follower", "_FriendshipRequest",
+  ]
 
   private func mayRead(_ name: String, _ call: RESTCall) throws(RESTError) {
     if name == "_ConversationMemberInfo", holdsSession(call) { return }
-    if ["_User", "_ConversationMemberInfo", "_Installation", "_SysMessage"].contains(name), call.access != .master {
+    if Self.masterClasses.contains(name), call.access != .master {
       throw RESTError(status: 403, code: 403, text: "Forbidden to find by class permissions.")
     }
   }

@@ -127,7 +127,11 @@ extension LeanCloudEmulator {
 
   func listMembers(_ call: RESTCall) throws(RESTError) -> JSONValue {
     let conversation = try found(call)
-    let list = conversation.kind == .room ? Array(conversation.present.list.prefix(50)) : conversation.members.list
+    let isRoom = conversation.kind == .room
+    // Each of the two kinds has its list under its own path.
+    if kind(of: call) == .room, !isRoom { throw RESTError(code: 4316, text: "TRANSIENT_CONVERSATION_REQUIRED") }
+    if kind(of: call) == .normal, isRoom { throw RESTError(code: 4314, text: "NORMAL_CONVERSATION_REQUIRED") }
+    let list = isRoom ? Array(conversation.present.list.prefix(50)) : conversation.members.list
     return ["result": .strings(list)]
   }
 
@@ -160,6 +164,7 @@ extension LeanCloudEmulator {
 
   func setMemberInfo(_ call: RESTCall) throws(RESTError) -> JSONValue {
     let conversation = try found(call)
+    guard hasRoles else { throw RESTError(code: 4325, text: "CONVERSATION_MEMBER_INFO_FEATURE_DISABLED") }
     let named = call.parameters.dropFirst().first.flatMap { info in
       conversation.roles.first { $0.value.infoID == info }?.key.text
     }
@@ -200,7 +205,12 @@ extension LeanCloudEmulator {
   // MARK: Silence and block
 
   func addSilence(_ call: RESTCall) throws(RESTError) -> JSONValue {
-    setSilenced(.max, try clients(call), try found(call), by: "")
+    let (conversation, clients) = (try found(call), try clients(call))
+    let sum = clients.count { conversation.silenced[Key($0)] == nil } + conversation.silenced.count
+    guard !limits || sum <= Self.listLimit(of: conversation) else {
+      throw RESTError(code: 4561, text: LeanCloudErrors.row(4561).name)
+    }
+    setSilenced(.max, clients, conversation, by: "")
     return .object([:])
   }
 
@@ -244,7 +254,12 @@ extension LeanCloudEmulator {
 
   func addBlocks(_ call: RESTCall) throws(RESTError) -> JSONValue {
     try requireBlacklist()
-    setBlocked(true, try clients(call), try found(call), by: "")
+    let (conversation, clients) = (try found(call), try clients(call))
+    let sum = clients.count { !conversation.blocked.contains($0) } + conversation.blocked.count
+    guard !limits || sum <= Self.listLimit(of: conversation) else {
+      throw RESTError(code: 4543, text: LeanCloudErrors.row(4543).name)
+    }
+    setBlocked(true, clients, conversation, by: "")
     return .object([:])
   }
 

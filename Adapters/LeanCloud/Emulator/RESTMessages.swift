@@ -155,11 +155,35 @@ extension LeanCloudEmulator {
       return appHistoryPage(call) { client == nil || Key($0.from) == client }
     }
     guard let conversation = conversation(id) ?? forgotten[Key(id)] else {
+      if call.access == .master, let (service, client) = subscription(withHistory: id) {
+        return personalHistory(of: client, in: service, call)
+      }
       // The first model has no object of a pair before its first message.
       return .array([])
     }
     try check(call, conversation, client: call.first("peerid"))
-    return history(conversation, call)
+    // What one subscriber was sent or wrote stands in a history of its own.
+    return history(conversation, call) { $0.receivers.isEmpty && !$0.isUplink }
+  }
+
+  /// The history of a subscriber has the digest of conversation and client for its id.
+  private func subscription(withHistory id: String) -> (service: Conversation, client: String)? {
+    for name in conversationOrder {
+      guard let conversation = conversation(name), conversation.kind == .service else { continue }
+      for client in conversation.members.list
+      where Key(LeanCloudID.historyDigest(of: name, client: client)) == Key(id) {
+        return (conversation, client)
+      }
+    }
+    return nil
+  }
+
+  /// Without the broadcasts.
+  func personalHistory(of client: String, in service: Conversation, _ call: RESTCall) -> JSONValue {
+    let client = Key(client)
+    return history(service, call) { message in
+      (Key(message.from) == client && message.isUplink) || message.receivers.contains { Key($0) == client }
+    }
   }
 
   /// A client reads the history of its own conversations, signed where the app asks for it.
@@ -202,13 +226,20 @@ extension LeanCloudEmulator {
   func expireHistory() {
     guard let retention else { return }
     let end = now &- retention
-    for conversation in [conversations.values, forgotten.values].joined() {
-      let count = conversation.firstIndex(after: end, including: true)
-      guard count > 0 else { continue }
-      for message in conversation.messages.prefix(count) { conversation.timeByID[Key(message.id)] = nil }
-      conversation.messages.removeFirst(count)
-      appHistoryIsStale = true
-    }
+    for conversation in [conversations.values, forgotten.values].joined() { expire(conversation, before: end) }
+  }
+
+  /// The same for one conversation.
+  func expireHistory(of conversation: Conversation) {
+    if let retention { expire(conversation, before: now &- retention) }
+  }
+
+  private func expire(_ conversation: Conversation, before end: Int64) {
+    let count = conversation.firstIndex(after: end, including: true)
+    guard count > 0 else { return }
+    for message in conversation.messages.prefix(count) { conversation.timeByID[Key(message.id)] = nil }
+    conversation.messages.removeFirst(count)
+    appHistoryIsStale = true
   }
 
   func historyItem(_ message: StoredMessage, _ conversation: Conversation) -> JSONObject {

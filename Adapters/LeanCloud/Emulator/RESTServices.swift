@@ -91,10 +91,7 @@ extension LeanCloudEmulator {
   /// What one subscriber sees of the conversation without the broadcasts.
   func subscriberMessages(_ call: RESTCall) throws(RESTError) -> JSONValue {
     let conversation = try service(call)
-    let client = Key(call.parameters.last ?? "")
-    return history(conversation, call) { message in
-      Key(message.from) == client || message.receivers.contains { Key($0) == client }
-    }
+    return personalHistory(of: call.parameters.last ?? "", in: conversation, call)
   }
 
   func deleteSubscriberMessage(_ call: RESTCall) throws(RESTError) -> JSONValue {

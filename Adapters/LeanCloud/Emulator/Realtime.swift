@@ -24,6 +24,10 @@ extension LeanCloudEmulator {
     let connection = Connection(id: id, codec: LeanCloudCodec(chosen ?? .unnamed), now: now)
     connections[id] = connection
     outputs.append(.accept(id, subprotocol: request.subprotocols.isEmpty ? nil : chosen?.name))
+    // Only a browser names where its page comes from.
+    if let origins, let origin = request.headers["Origin"], !origins.contains(URLText.host(of: origin)) {
+      return close(connection, code: 4110, reason: "INVALID_ORIGIN")
+    }
     outputs.append(.setTimer("idle-\(id.number)", dueAt: now &+ Self.loginLimit))
   }
 

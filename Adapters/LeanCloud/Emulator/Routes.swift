@@ -141,6 +141,13 @@ extension LeanCloudEmulator {
       Route("POST", "1.1/login", .app, login),
       Route("POST", "1.1/installations", .app, createInstallation),
       Route("PUT", "1.1/installations/{id}", .app, updateInstallation),
+      Route("POST", "1.1/users/friendshipRequests", .app, requestFriendship),
+      Route("PUT", "1.1/users/friendshipRequests/{id}/accept", .app, acceptFriendship),
+      Route("PUT", "1.1/users/friendshipRequests/{id}/decline", .app, declineFriendship),
+      Route("POST", "1.1/users/{id}/friendship/{target}", .app, follow),
+      Route("DELETE", "1.1/users/{id}/friendship/{target}", .app, unfollow),
+      Route("GET", "1.1/users/{id}/followees", .app, followees),
+      Route("GET", "1.1/users/{id}/followers", .app, followers),
       Route("GET", "1.1/date", .anybody, serverDate),
     ]
   }

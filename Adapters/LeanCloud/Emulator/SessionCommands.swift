@@ -67,6 +67,7 @@ extension LeanCloudEmulator {
     if let app = frame.string("appId"), !options.openAuthentication, app != options.applicationID { return 4100 }
     guard Self.isClientID(peer) else { return 4103 }
     if disabled.contains(Key(peer)) { return 4106 }
+    if let maximumClients, !isOnline(peer), online.count >= maximumClients { return 4113 }
     if let token = frame.string("st") {
       guard let issued = tokens[Key(token)], Key(issued.peer) == Key(peer), issued.expiresAt > now else { return 4112 }
       return nil
@@ -237,6 +238,7 @@ extension LeanCloudEmulator {
       guard let conversation = conversations[id], conversation.kind == .normal || conversation.kind == .service,
         (conversation.lastMessageAt ?? .min) > (since ?? .min)
       else { continue }
+      expireHistory(of: conversation)
       let unread = conversation.unread(for: peer)
       if let last = unread.last { waiting.append((conversation, unread.count, unread.mentioned, last)) }
     }
@@ -300,6 +302,8 @@ extension LeanCloudEmulator {
       }
     }
     guard !items.isEmpty else { return }
+    // Those of one millisecond in the order in which they were made.
+    items.reverse()
     items.sort { $0.time < $1.time }
     var frame = LeanCloudFrame("patch", "modify")
     frame.peerID = session.peer

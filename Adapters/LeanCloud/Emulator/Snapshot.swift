@@ -23,13 +23,8 @@ extension LeanCloudEmulator {
     object["notifications"] = .object(
       JSONObject(
         notifications.sorted { $0.key < $1.key }.map { ($0.key.text, .array($0.value.map { .object($0) })) }))
-    object["installations"] = .array(
-      installations.values.sorted { $0.objectID < $1.objectID }.map { row in
-        [
-          "id": .string(row.objectID), "columns": .object(row.columns), "createdAt": .int(row.createdAt),
-          "updatedAt": .int(row.updatedAt),
-        ]
-      })
+    object["installations"] = Self.rows(installations)
+    object["relations"] = Self.rows(relations)
     object["broadcasts"] = .array(
       broadcasts.map { item in
         [
@@ -75,6 +70,28 @@ extension LeanCloudEmulator {
     .object(JSONObject(lists.sorted { $0.key < $1.key }.map { ($0.key.text, .strings($0.value)) }))
   }
 
+  private static func rows(_ rows: [Key: ClassRow]) -> JSONValue {
+    .array(
+      rows.sorted { $0.key < $1.key }.map { entry in
+        let row = entry.value
+        return [
+          "id": .string(row.objectID), "class": .string(row.className), "columns": .object(row.columns),
+          "createdAt": .int(row.createdAt), "updatedAt": .int(row.updatedAt),
+        ]
+      })
+  }
+
+  private static func rows(_ value: JSONValue?, _ className: String) throws(JSONError) -> [Key: ClassRow] {
+    var rows: [Key: ClassRow] = [:]
+    for row in value?.array ?? [] {
+      let id = try row.requireString("id")
+      rows[Key(id)] = ClassRow(
+        className: row["class"]?.string ?? className, objectID: id, columns: try row.requireObject("columns"),
+        createdAt: try row.requireInt("createdAt"), updatedAt: try row.requireInt("updatedAt"))
+    }
+    return rows
+  }
+
   private func restoreServices(_ snapshot: JSONValue) throws(JSONError) {
     for row in snapshot["forgotten"]?.array ?? [] {
       // Its members may have another unique conversation now.
@@ -83,12 +100,8 @@ extension LeanCloudEmulator {
       let conversation = try restored(.object(object))
       forgotten[Key(conversation.id)] = conversation
     }
-    for row in snapshot["installations"]?.array ?? [] {
-      let id = try row.requireString("id")
-      installations[Key(id)] = InstallationRow(
-        objectID: id, columns: try row.requireObject("columns"), createdAt: try row.requireInt("createdAt"),
-        updatedAt: try row.requireInt("updatedAt"))
-    }
+    installations = try Self.rows(snapshot["installations"], "_Installation")
+    relations = try Self.rows(snapshot["relations"], "")
     for item in snapshot["broadcasts"]?.array ?? [] {
       broadcasts.append(
         Broadcast(
@@ -106,6 +119,7 @@ extension LeanCloudEmulator {
   private func reset() {
     forgotten = [:]
     installations = [:]
+    relations = [:]
     broadcasts = []
     toldBroadcasts = [:]
     blockedByClient = [:]

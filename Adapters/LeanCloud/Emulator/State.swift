@@ -217,8 +217,9 @@ final class Conversation {
   }
 }
 
-/// A row of `_Installation`: a device that can be pushed to.
-struct InstallationRow: Sendable {
+/// A row of a class of which the server knows nothing but its columns: a device, a friend.
+struct ClassRow: Sendable {
+  var className: String
   var objectID: String
   var columns: JSONObject
   var createdAt: Int64

@@ -11,6 +11,13 @@ enum URLText {
     return path.split(separator: "/").map { decode($0, plusIsSpace: false) }
   }
 
+  /// Without scheme and port, in lower case.
+  static func host(of url: String) -> String {
+    var rest = Substring(url)
+    if let scheme = rest.range(of: "://") { rest = rest[scheme.upperBound...] }
+    return rest.prefix { $0 != "/" && $0 != ":" }.lowercased()
+  }
+
   static func query(of url: String) -> [(String, String)] {
     guard let start = url.firstIndex(of: "?") else { return [] }
     let query = url[url.index(after: start)...].prefix { $0 != "#" }

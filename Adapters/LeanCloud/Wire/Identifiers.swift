@@ -106,4 +106,9 @@ extension LeanCloudID {
   public static func pair(_ one: String, _ other: String) -> String {
     Hex.encode(Digest.md5(Array(LeanCloudSignature.joined([one, other]).utf8)))
   }
+
+  /// The id of the history of one subscriber of a service conversation: MD5 of both ids joined by a colon.
+  public static func historyDigest(of conversation: String, client: String) -> String {
+    Hex.encode(Digest.md5(Array("\(conversation):\(client)".utf8)))
+  }
 }
