@@ -140,4 +140,46 @@ struct LeanCloudUnreadTests {
     let error = await #expect(throws: ChatError.self) { try await alice.adapter.edit(sent, to: .text("back")) }
     #expect(error?.kind == .notFound)
   }
+
+  @Test("a full notice may have left channels out: nothing is claimed of those until they are marked, and then all is")
+  func fullNotice() async throws {
+    let bench = try Bench()
+    let alice = try await bench.connect("alice")
+    var channels: [ChannelID] = []
+    for number in 0..<53 {
+      let channel = try await alice.adapter.createChannel(ChannelDraft(members: ["bob"], name: "\(number)"))
+      // One has nothing unread: it is in no notice, however long that is.
+      if number > 0 { _ = try await alice.adapter.send(alice.text("m", to: channel.id, id: "c-\(number)")) }
+      channels.append(channel.id)
+      await bench.host.advance(by: .milliseconds(1))
+    }
+    let bob = try await bench.connect("bob")
+    _ = await number(bob, channels[52])
+    // The notice names the fifty with the newest messages, in whatever order they are told.
+    for id in channels[3...] { #expect(try await bob.adapter.channel(id).unread == .exact(1)) }
+    for id in channels[..<3] {
+      #expect(try await bob.adapter.channel(id).unread == .unknown)
+      #expect(try await bob.adapter.channel(id).unreadMentions == .unknown)
+    }
+    // What comes in such a channel is no number yet.
+    _ = try await alice.adapter.send(alice.text("more", to: channels[1], id: "c-more"))
+    #expect(text(await bob.nextMessage()) == "more")
+    #expect(try await bob.adapter.channel(channels[1]).unread == .unknown)
+    for id in channels[..<3] {
+      try await bob.adapter.markRead(id, upTo: nil)
+      #expect(try await bob.adapter.channel(id).unread == .exact(0))
+    }
+    _ = try await alice.adapter.send(alice.text("again", to: channels[1], id: "c-again"))
+    #expect(text(await bob.nextMessage()) == "again")
+    #expect(try await bob.adapter.channel(channels[1]).unread == .exact(1))
+    // The next login's notice is a short one, and tells all.
+    for id in channels[3..<40] { try await bob.adapter.markRead(id, upTo: nil) }
+    await bob.adapter.suspend()
+    await bob.adapter.resume()
+    _ = await bob.next { if case .missedEvents = $0.kind { true } else { nil } }
+    _ = await number(bob, channels[52])
+    #expect(try await bob.adapter.channel(channels[0]).unread == .exact(0))
+    #expect(try await bob.adapter.channel(channels[1]).unread == .exact(1))
+    #expect(try await bob.adapter.channel(channels[5]).unread == .exact(0))
+  }
 }

@@ -60,14 +60,14 @@ extension LeanCloudAdapter {
   private func patched(_ frame: LeanCloudFrame) async {
     for item in frame["patches"]?.array ?? [] {
       guard let stored = LeanCloudMapping.stored(patch: item) else { continue }
-      lastPatchTime = max(lastPatchTime, stored.patchTimestamp ?? 0)
+      if let time = stored.patchTimestamp { patches.saw(time) }
       let message = LeanCloudMapping.message(stored)
       await publish(message.isRecalled ? .messageRecalled(message) : .messageUpdated(message))
       if message.isRecalled, unread.recalled(MessageID(stored.id), in: message.channel) {
         await publishUnread(message.channel)
       }
     }
-    if let time = frame.int("lastPatchTime") { lastPatchTime = max(lastPatchTime, time) }
+    if let time = frame.int("lastPatchTime") { patches.saw(time) }
   }
 
   private func receipt(_ frame: LeanCloudFrame) async {

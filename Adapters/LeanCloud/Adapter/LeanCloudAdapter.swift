@@ -21,10 +21,8 @@ public actor LeanCloudAdapter: ChatAdapter {
   var me: UserID?
   /// The chat room that this login is in: entered again after a reconnect.
   var room: ChannelID?
-  /// The time of the newest change of a message that this session knows, for replay after a reconnect.
-  var lastPatchTime: Int64 = 0
-  /// When this session was begun: edits from before it are not asked for.
-  var firstPatchTime: Int64 = 0
+  /// What is known of changes of messages, for replay after a reconnect.
+  var patches = LeanCloudPatchClock()
   var unread = LeanCloudUnread()
   var echoes = LeanCloudEchoes()
   var typing: [TypingKey: Task<Void, Never>] = [:]

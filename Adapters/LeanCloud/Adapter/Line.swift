@@ -18,10 +18,16 @@ struct LeanCloudLineSettings: Sendable {
 protocol LeanCloudLineDelegate: AnyObject, Sendable {
   /// The frame that opens the session. `token`: the one to reopen with.
   func openFrame(isReopen: Bool, token: String?) async throws(ChatError) -> LeanCloudFrame
+  /// The server's answer to a login, before anything else that comes after it.
+  func opened(_ frame: LeanCloudFrame) async
   /// After the session is open and before anybody is told: rooms are entered again here.
   func restore(line: LeanCloudLine, usedToken: Bool) async throws(ChatError)
   /// Pushes one at a time, in order.
   func handle(_ frame: LeanCloudFrame) async
+}
+
+extension LeanCloudLineDelegate {
+  func opened(_ frame: LeanCloudFrame) async {}
 }
 
 /// One session of one user: the socket, the login, pings, reconnecting, requests and their answers.
@@ -250,6 +256,8 @@ actor LeanCloudLine {
     }
     if let error = LeanCloudFault.error(opened, operation: .connect) { throw error }
     token = opened.string("st") ?? token
+    await delegate?.opened(opened)
+    try check(attempt)
   }
 
   // MARK: Leaving

@@ -185,10 +185,10 @@ extension LeanCloudAdapter {
 
   private func modify(_ item: JSONObject, _ operation: ChatError.Operation) async throws(ChatError) -> Timestamp {
     let answer = try await ask(
-      "patch", "modify", ["patches": [.object(item)], "lastPatchTime": .int(lastPatchTime)], operation)
-    let time = answer.int("lastPatchTime") ?? environment.clock.now.milliseconds
-    lastPatchTime = max(lastPatchTime, time)
-    return Timestamp(milliseconds: time)
+      "patch", "modify", ["patches": [.object(item)], "lastPatchTime": .int(patches.last)], operation)
+    let time = answer.int("lastPatchTime") ?? answer.int("serverTs")
+    if let time { patches.saw(time) }
+    return Timestamp(milliseconds: time ?? environment.clock.now.milliseconds)
   }
 
   // MARK: Files

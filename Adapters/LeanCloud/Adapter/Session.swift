@@ -31,8 +31,7 @@ extension LeanCloudAdapter {
     echoes = LeanCloudEchoes()
     for timer in typing.values { timer.cancel() }
     typing = [:]
-    lastPatchTime = environment.clock.now.milliseconds
-    firstPatchTime = lastPatchTime
+    patches = LeanCloudPatchClock()
   }
 
   public func disconnect() async {
@@ -121,7 +120,7 @@ extension LeanCloudAdapter: LeanCloudLineDelegate {
     let user = try requireUser(.connect)
     var fields: JSONObject = [
       "appId": .string(rest.appID), "ua": "unifiedchat/1", "r": .bool(isReopen),
-      "configBitmap": .int(Self.configBitmap), "lastPatchTime": .int(patchesSince(isReopen)),
+      "configBitmap": .int(Self.configBitmap), "lastPatchTime": .int(patches.since ?? environment.clock.now.milliseconds),
     ]
     // Without the time of the last notice the server tells all numbers anew: what another device has read meanwhile
     // would not be among the changes.
@@ -136,10 +135,8 @@ extension LeanCloudAdapter: LeanCloudLineDelegate {
     return frame("session", "open", fields)
   }
 
-  /// After a lost link a minute of edits is asked for again: the answer to an own one, or the push of another message's,
-  /// may have overtaken one that got lost, and several may be of one millisecond. Those that are known change nothing.
-  private func patchesSince(_ isReopen: Bool) -> Int64 {
-    isReopen ? max(lastPatchTime &- 60_000, firstPatchTime &- 1) : lastPatchTime
+  func opened(_ frame: LeanCloudFrame) {
+    patches.begin(at: frame.int("serverTs") ?? environment.clock.now.milliseconds)
   }
 
   /// With the old session token the server knows the room; after a full login it must be entered again.
