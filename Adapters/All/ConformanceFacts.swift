@@ -70,7 +70,8 @@ extension AllAdapters {
     case ("leancloud", _):
       ConformanceFacts(
         differences: ["usersNeedNoRegistration", "distinctSurvivesMemberChange", "mutesHaveNoEnd"],
-        limits: ["user.bytes": 64, "page.history": 100, "group.members": 500], settings: ["signature": #"{"signature":true}"#],
+        limits: ["user.bytes": 64, "page.history": 100, "group.members": 500],
+        settings: ["signature": #"{"signature":true}"#, "retention": #"{"retentionDays":30}"#],
         paths: [
           "id": "/id", "time": "/timestamp", "unknown": "/zzUnknown", "peer": "/peerId",
           "history.time": "/t", "history.id": "/mid", "history.list": "/logs",
