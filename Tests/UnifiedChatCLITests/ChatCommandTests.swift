@@ -73,6 +73,63 @@ extension [JSONValue] {
   func texts(_ event: String) -> [String] { filter { $0["event"]?.string == event }.compactMap { $0["text"]?.string } }
 }
 
+/// One who stays, and is told of what the others do.
+final class LiveChat {
+  private let process = Process()
+  private let input = Pipe()
+  private let output = Pipe()
+  private var rest = ""
+
+  init(_ user: String, with peer: String, in town: ChatTown) throws {
+    process.executableURL = URL(fileURLWithPath: Tool.path)
+    process.arguments = ["chat", "--config", "\(user).json", "--as", user, "--with", peer, "--json"]
+    process.currentDirectoryURL = town.tool.folder
+    process.standardInput = input
+    process.standardOutput = output
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    try hears("connected") { $0["text"] == "connected" }
+  }
+
+  func type(_ line: String) throws { try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8)) }
+
+  /// Reads on until a line that `isIt`; the end of the output is a failure.
+  @discardableResult
+  func hears(_ what: String, _ isIt: (JSONValue) -> Bool) throws -> JSONValue {
+    while true {
+      while let end = rest.firstIndex(of: "\n") {
+        let line = String(rest[..<end])
+        rest = String(rest[rest.index(after: end)...])
+        if let event = try? JSONValue(parsing: line), isIt(event) { return event }
+      }
+      let bytes = take()
+      guard !bytes.isEmpty else { throw Silence(what: what) }
+      rest += String(decoding: bytes, as: UTF8.self)
+    }
+  }
+
+  /// What is there, as soon as something is; nothing at the end, or where a minute brings nothing.
+  private func take() -> [UInt8] {
+    let place = output.fileHandleForReading.fileDescriptor
+    var wanted = pollfd(fd: place, events: Int16(POLLIN), revents: 0)
+    guard poll(&wanted, 1, 60_000) > 0 else { return [] }
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let count = read(place, &bytes, bytes.count)
+    return Array(bytes.prefix(max(0, count)))
+  }
+
+  func leave() throws -> Int32 {
+    try input.fileHandleForWriting.close()
+    while !take().isEmpty { continue }
+    process.waitUntilExit()
+    return process.terminationStatus
+  }
+
+  deinit { if process.isRunning { process.terminate() } }
+
+  struct Silence: Error { var what: String }
+}
+
 @Suite("Chat from the terminal", .timeLimit(.minutes(3)))
 struct ChatCommandTests {
   @Test("sends lines, shows history, searches, goes from one channel to another, sends files", arguments: ["openim", "sendbird", "leancloud"])
@@ -92,6 +149,35 @@ struct ChatCommandTests {
     #expect(second.events.contains { $0["event"]?.string == "channel" })
     let third = try town.chat("alice", ["/edit nothing"], "--history", "2")
     #expect(third.events.texts("history") == ["notes.txt", "answer"])
+  }
+
+  @Test(
+    "two who are there at once see messages, typing, receipts, edits, files and their progress as they happen",
+    arguments: ["openim", "sendbird", "leancloud"])
+  func live(vendor: String) throws {
+    let town = try ChatTown(vendor)
+    let alice = try LiveChat("alice", with: "bob", in: town)
+    let bob = try LiveChat("bob", with: "alice", in: town)
+    try alice.type("are you there?")
+    try bob.hears("the message") { $0["event"] == "received" && $0["text"] == "are you there?" }
+    try bob.type("/typing")
+    try alice.hears("typing") { $0["event"] == "typing" && $0["user"] == "bob" && $0["isTyping"] == true }
+    try bob.type("/read")
+    try alice.hears("the receipt") { $0["event"] == "read" && $0["user"] == "bob" }
+    try bob.type("yes")
+    try alice.hears("the answer") { $0["event"] == "received" && $0["text"] == "yes" }
+    if vendor != "openim" {
+      try bob.type("/edit yes!")
+      try alice.hears("the edit") { $0["event"] == "updated" && $0["text"] == "yes!" }
+    }
+    try bob.type("/recall")
+    try alice.hears("the recall") { $0["event"] == "recalled" }
+    try Data(repeating: 7, count: 300_000).write(to: town.tool.folder.appendingPathComponent("photo.png"))
+    try alice.type("/file photo.png")
+    let progress = try alice.hears("progress") { $0["event"] == "progress" && $0["sent"] == $0["total"] }
+    #expect(progress["name"] == "photo.png" && progress["total"]?.int ?? 0 >= 300_000)
+    try bob.hears("the file") { $0["event"] == "received" && $0["kind"] == "image" }
+    #expect(try alice.leave() == 0 && bob.leave() == 0)
   }
 
   @Test("the cache of a user is shown, searched, checked, mended and emptied without a connection")

@@ -4,7 +4,7 @@ import Foundation
 enum ChatInput: Equatable {
   case say(String)
   case nothing
-  case help, channels, older, read, resend, cancel, recall, members, quit
+  case help, channels, older, read, typing, resend, cancel, recall, members, quit
   case open(String)
   case with(String)
   case search(String)
@@ -24,6 +24,7 @@ enum ChatInput: Equatable {
       /recall          take your last message back
       /resend /cancel  try again, or drop, what was not sent
       /members         who is here, and up to where they have read
+      /read /typing    tell the others: all is read, or you are typing; for scripts, a terminal reads by itself
       /quit            leave; // at the beginning sends a line that begins with /
     """
 
@@ -49,6 +50,7 @@ enum ChatInput: Equatable {
     case "channels": .channels
     case "older": .older
     case "read": .read
+    case "typing": .typing
     case "resend": .resend
     case "cancel": .cancel
     case "recall": .recall

@@ -104,14 +104,14 @@ actor ChatRoom {
     case .search(let words): try await search(words)
     case .file(let path): try await sendFile(path)
     case .edit(let text):
-      let edited = try await chat.edit(try await lastOwn(), to: .text(text))
-      screen.message("updated", edited)
+      screen.message("updated", try await changeLastOwn { [chat] in try await chat.edit($0, to: .text(text)) })
     case .recall:
-      _ = try await chat.recall(try await lastOwn())
+      _ = try await changeLastOwn { [chat] in try await chat.recall($0) }
       screen.note("taken back")
     case .resend: try await eachWaiting { chat, id in _ = try await chat.resend(id) }
     case .cancel: try await eachWaiting { chat, id in _ = try await chat.cancel(id) }
-    case .read: await markRead()
+    case .read: if let channel { try await chat.markRead(channel.id, upTo: nil) }
+    case .typing: if let channel { try await chat.setTyping(true, in: channel.id) }
     case .members: try await showMembers()
     case .unknown(let word): screen.problem("\(word): no such command, or a word is missing; /help shows all")
     case .say, .nothing, .quit: break
@@ -135,6 +135,9 @@ actor ChatRoom {
     let isImage = ["png", "jpg", "jpeg", "gif", "webp"].contains((name as NSString).pathExtension.lowercased())
     let screen = screen
     try await chat.enqueue(MessageDraft(isImage ? .image(attachment) : .file(attachment)), to: channel.id) { sent, total in
+      if screen.json {
+        screen.line(["event": "progress", "name": .string(name), "sent": .int(sent), "total": .int(total)])
+      }
       screen.pass(sent < total ? "sending \(name): \(total > 0 ? sent * 100 / total : 0) %" : "")
     }
   }
@@ -195,6 +198,20 @@ actor ChatRoom {
     return read >= newest ? "  has read everything" : "  has not read everything"
   }
 
+  private func changeLastOwn(_ change: @Sendable (Message) async throws -> Message) async throws -> Message {
+    while true {
+      let message = try await lastOwn()
+      do { return try await change(message) } catch let error as ChatError {
+        guard error.kind == .invalidArgument(field: "state"), message.id == nil, await chat.state == .connected else {
+          throw error
+        }
+        // Typed before the answer to the message was here; nobody should have to type it again. By the clock, because
+        // another process on the same file may be the one that sends it.
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+  }
+
   private func lastOwn() async throws -> Message {
     guard let channel else { throw ChatError(.notFound, operation: .edit) }
     if let waiting = try await chat.waitingMessages(in: channel.id).last { return waiting }
@@ -233,8 +250,8 @@ actor ChatRoom {
       screen.message("updated", message)
     case .messageRecalled(let message) where isHere(message): screen.message("recalled", message)
     case .messagesBackfilled(let id, _) where id == channel?.id: await showMissed()
-    case .typingStarted(let id, let who) where id == channel?.id: showTyping { $0.insert(who) }
-    case .typingEnded(let id, let who) where id == channel?.id: showTyping { $0.remove(who) }
+    case .typingStarted(let id, let who) where id == channel?.id: showTyping(who, true)
+    case .typingEnded(let id, let who) where id == channel?.id: showTyping(who, false)
     case .readChanged(let id, let who, let position) where id == channel?.id && who != user: showRead(who, position)
     default: break
     }
@@ -266,8 +283,11 @@ actor ChatRoom {
     await markRead()
   }
 
-  private func showTyping(_ change: (inout Set<UserID>) -> Void) {
-    change(&typing)
+  private func showTyping(_ who: UserID, _ isTyping: Bool) {
+    if isTyping { typing.insert(who) } else { typing.remove(who) }
+    if screen.json {
+      screen.line(["event": "typing", "user": .string(who.rawValue), "isTyping": .bool(isTyping)])
+    }
     let names = typing.map { MessageText.safe($0.rawValue) }.sorted().joined(separator: ", ")
     screen.pass(names.isEmpty ? "" : "\(names) \(typing.count == 1 ? "is" : "are") typing…")
   }
@@ -275,6 +295,9 @@ actor ChatRoom {
   private func showRead(_ who: UserID, _ position: MessagePosition) {
     if let known = lastRead[who], known >= position { return }
     lastRead[who] = position
+    if screen.json {
+      screen.line(["event": "read", "user": .string(who.rawValue), "upTo": .string(position.description)])
+    }
     // Only news when what they have read is all that is here.
     guard newest.map({ position >= $0 }) ?? false else { return }
     screen.hint("✓✓ read by \(MessageText.safe(who.rawValue))")
