@@ -45,13 +45,22 @@ struct DestinationForm: Sendable {
     var message = admitted.mappingUsers { users[$0] ?? $0 }
     if rules.rewritesMentions { rewriteMentions(of: admitted, in: &message, users) }
     if rules.reactions == .messages { message.reactions = [] }
+    if isPutInWords(message), case .system(let notice) = message.content {
+      message.content = .text(notice.words)
+      message.sender = message.sender ?? notice.actor
+    }
     let origin = Origin(vendor: vendor, id: message.id?.rawValue ?? "", channel: record.message.channel)
     return MessageRecord(message: message, origin: origin)
   }
 
+  func isPutInWords(_ message: Message) -> Bool {
+    guard rules.system == .text, case .system = message.content else { return false }
+    return rules.admits(message)
+  }
+
   /// What is written beside a message that the filter admits, in order: its reactions, where those become messages.
   func reactions(of record: MessageRecord, users: [UserID: UserID]) -> [MessageRecord] {
-    guard rules.reactions == .messages, !record.message.reactions.isEmpty, rules.filter.admits(record.message) else {
+    guard rules.reactions == .messages, !record.message.reactions.isEmpty, rules.admits(record.message) else {
       return []
     }
     let admitted = record.message.removingUsers(rules.filter.excludedUsers).reactions
@@ -105,6 +114,22 @@ struct DestinationForm: Sendable {
   }
 }
 
+extension SystemNotice {
+  /// The service's own words, or ours, which name people by their ids.
+  var words: String {
+    if let text, !text.isEmpty { return text }
+    let who = subjects.isEmpty ? actor.map(\.rawValue) : subjects.map(\.rawValue).joined(separator: ", ")
+    let other = actor.flatMap { subjects.isEmpty || subjects == [$0] ? nil : " (by \($0.rawValue))" } ?? ""
+    return switch (kind, who) {
+    case ("memberJoined", let who?): "\(who) joined\(other)"
+    case ("memberLeft", let who?): "\(who) left\(other)"
+    case ("channelCreated", _): "The channel was made" + (actor.map { " by \($0.rawValue)" } ?? "")
+    case ("channelChanged", _): "The channel was changed" + (actor.map { " by \($0.rawValue)" } ?? "")
+    default: "[\(kind)]" + (who.map { " \($0)" } ?? "")
+    }
+  }
+}
+
 extension Loss {
   static let repeatedDirectChannel = Loss(
     field: "channel.kind", treatment: .degraded,
@@ -124,6 +149,9 @@ extension Loss {
   static let rewrittenMention = Loss(
     field: "message.content.text", treatment: .degraded,
     explanation: "a mention in the text follows the new id of its user")
+  static let noticeInWords = Loss(
+    field: "message.content", treatment: .degraded,
+    explanation: "a notice of the service is a text that says the same, as wanted")
   static let mappedRole = Loss(
     field: "member.role", treatment: .degraded, explanation: "another role, as the mapping says")
   static let lateChange = Loss(

@@ -90,7 +90,8 @@ extension Loader {
       guard let id = original.message.id else { continue }
       if !work.form.reactions(of: original, users: users).isEmpty { batch.tally.add(.reactionMessages, of: id.rawValue) }
       guard batch.outcomes[id] == nil else { continue }
-      if !work.form.rules.filter.admits(original.message) { batch.outcomes[id] = .skipped(.filtered) }
+      if !work.form.rules.admits(original.message) { batch.outcomes[id] = .skipped(.filtered) }
+      if work.form.isPutInWords(original.message) { batch.tally.add(.noticeInWords, of: id.rawValue) }
       if work.form.rules.rewritesMentions, work.form.rewrites(original.message, users: users) {
         batch.tally.add(.rewrittenMention, of: id.rawValue)
       }
@@ -121,7 +122,7 @@ extension Loader {
     var records: [MessageRecord] = []
     for stored in later {
       let original = try stored.stored.message()
-      guard work.form.rules.filter.admits(original.message) else { continue }
+      guard work.form.rules.admits(original.message) else { continue }
       let users = try await directory.destinations(of: Set(original.message.namedUsers))
       records.append(try await placingAttachments(of: work.form.message(original, users: users), work, &batch.tally))
     }

@@ -20,10 +20,21 @@ public struct LoadRules: Sendable, Hashable {
     case messages
   }
 
+  /// What to do with notices of the service: who came, who left, what was changed.
+  public enum SystemMessages: String, Sendable, Hashable, CaseIterable {
+    /// They stay what they are: in the service's own form where it has one, else in its custom data.
+    case notice
+    /// Each is a text that says the same, which every client shows.
+    case text
+    /// They are left out, and listed.
+    case drop
+  }
+
   /// What does not pass is listed as skipped.
   public var filter: MigrationFilter
   public var attachments: Attachments
   public var reactions: Reactions
+  public var system: SystemMessages
   /// Ids of channels at the destination, where they are not to be the original ones.
   public var channels: [ChannelID: ChannelID]
   /// Roles by record name: `owner`, `admin`, `member`, or a vendor's own.
@@ -33,15 +44,21 @@ public struct LoadRules: Sendable, Hashable {
 
   public init(
     filter: MigrationFilter = MigrationFilter(), attachments: Attachments = .upload,
-    reactions: Reactions = .data, channels: [ChannelID: ChannelID] = [:], roles: [String: String] = [:],
-    rewritesMentions: Bool = true
+    reactions: Reactions = .data, system: SystemMessages = .notice, channels: [ChannelID: ChannelID] = [:],
+    roles: [String: String] = [:], rewritesMentions: Bool = true
   ) {
     self.filter = filter
     self.attachments = attachments
     self.reactions = reactions
+    self.system = system
     self.channels = channels
     self.roles = roles
     self.rewritesMentions = rewritesMentions
+  }
+
+  func admits(_ message: Message) -> Bool {
+    if system == .drop, case .system = message.content { return false }
+    return filter.admits(message)
   }
 
   /// The rules that `ledger` remembers, if it does.
@@ -63,6 +80,7 @@ public struct LoadRules: Sendable, Hashable {
     object["attachments"] = .string(attachments.rawValue)
     // Left out by default, as in ledgers that were begun before there was a choice.
     if reactions != .data { object["reactions"] = .string(reactions.rawValue) }
+    if system != .notice { object["system"] = .string(system.rawValue) }
     object["rewritesMentions"] = .bool(rewritesMentions)
     object["channels"] = Self.pairs(channels.map { ($0.key.rawValue, $0.value.rawValue) })
     object["roles"] = Self.pairs(roles.map { ($0.key, $0.value) })
@@ -80,6 +98,7 @@ public struct LoadRules: Sendable, Hashable {
     self.init()
     attachments = json["attachments"]?.string.flatMap { Attachments(rawValue: $0) } ?? .upload
     reactions = json["reactions"]?.string.flatMap { Reactions(rawValue: $0) } ?? .data
+    system = json["system"]?.string.flatMap { SystemMessages(rawValue: $0) } ?? .notice
     rewritesMentions = json["rewritesMentions"]?.bool ?? true
     for (old, new) in Self.pairs(json["channels"]) { channels[ChannelID(old)] = ChannelID(new) }
     for (old, new) in Self.pairs(json["roles"]) { roles[old] = new }

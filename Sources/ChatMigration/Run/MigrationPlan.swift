@@ -159,12 +159,13 @@ struct Planner {
 
   /// Messages of one channel; `isLast` when no more of it follow.
   mutating func add(_ everything: [MessageRecord]) {
-    let records = everything.filter { form.rules.filter.admits($0.message) }
+    let records = everything.filter { form.rules.admits($0.message) }
     plan.leftOut += everything.count - records.count
     plan.messages += records.count
     for record in records {
       let id = record.message.id?.rawValue ?? ""
       note(destination.losses(of: .message(form.message(record, users: users.explicit))), id)
+      if form.isPutInWords(record.message) { losses.add(.noticeInWords, of: id) }
       let reactions = form.reactions(of: record, users: users.explicit).count
       if reactions > 0 { losses.add(.reactionMessages, of: id) }
       reactionMessages += reactions

@@ -13,6 +13,8 @@ enum MigrateOptions {
       choices: LoadRules.Attachments.allCases.map(\.rawValue)),
     .value("reactions", "CHOICE", "keep them with their message, or make each a message that answers it",
       choices: LoadRules.Reactions.allCases.map(\.rawValue)),
+    .value("system", "CHOICE", "notices of the service: keep them, write each as a text, or leave them out",
+      choices: LoadRules.SystemMessages.allCases.map(\.rawValue)),
     .flag("keep-mentions", "leave @id in texts as it is, even where the id changes"),
   ]
 
@@ -46,7 +48,7 @@ enum MigrateOptions {
 
   /// nil when nothing is said: the ledger's rules then hold.
   static func rules(_ invocation: Invocation) throws -> LoadRules? {
-    let names = FilterOptions.specs.map(\.name) + ["channels", "role", "attachments", "reactions", "keep-mentions"]
+    let names = FilterOptions.specs.map(\.name) + ["channels", "role", "attachments", "reactions", "system", "keep-mentions"]
     guard names.contains(where: invocation.has) else { return nil }
     var rules = LoadRules(filter: try FilterOptions.filter(invocation))
     if let path = invocation.value("channels") {
@@ -61,6 +63,7 @@ enum MigrateOptions {
     }
     if let choice = invocation.value("attachments") { rules.attachments = LoadRules.Attachments(rawValue: choice) ?? .upload }
     if let choice = invocation.value("reactions") { rules.reactions = LoadRules.Reactions(rawValue: choice) ?? .data }
+    if let choice = invocation.value("system") { rules.system = LoadRules.SystemMessages(rawValue: choice) ?? .notice }
     rules.rewritesMentions = !invocation.has("keep-mentions")
     return rules
   }
