@@ -74,7 +74,7 @@ struct MergeTests {
     let digest = try await archive.digest()
     try await archive.close()
     let database = try Database(path: harness.archivePath, mode: .readWrite, operation: .archive)
-    try database.execute("DROP TABLE vendor_rows")
+    try database.execute("DROP TABLE vendor_rows; DELETE FROM cursors WHERE list = 'rows'")
     if version == 1 { try database.execute("DROP TABLE changes; DROP TABLE seen") }
     try database.execute("PRAGMA user_version = \(version)")
     database.close()

@@ -109,7 +109,7 @@ struct VendorRowTests {
     #expect(try await other.pull().digest() == archive.digest())
   }
 
-  @Test("read again, a row takes its new form, a new one comes, and one that is gone stays")
+  @Test("read again from the start, a row takes its new form, a new one comes, and one that is gone stays")
   func again() async throws {
     let harness = try prepared()
     let archive = try await harness.pull()
@@ -120,8 +120,9 @@ struct VendorRowTests {
     for rereads in [false, true] {
       let options = ExtractionOptions(refreshes: true, rereads: rereads)
       _ = try await Extractor(source: harness.source, archive: archive, options: options, clock: harness.clock).run()
-      #expect(try await all(archive).count == Self.rows.count + 1)
-      #expect(try await all(archive, of: "friends").map(\.user) == ["user-2", nil])
+      // A look at what is new leaves them: every row would have to be asked for.
+      #expect(try await all(archive).count == Self.rows.count + (rereads ? 1 : 0))
+      #expect(try await all(archive, of: "friends").map(\.user) == (rereads ? ["user-2", nil] : ["user-1"]))
       #expect(try await archive.leftOut() == (rereads ? ["statistics"] : ["broadcasts", "statistics"]))
     }
     #expect(try await archive.verify().isWhole)

@@ -33,12 +33,15 @@ extension Archive {
 
   /// Every list is to be read on: what a second run does.
   /// - Parameter rereading: from the start of each list, so that changes of what is here already are found as well;
-  ///   else new messages are sought only after the last page of each channel.
+  ///   else new messages are sought only after the last page of each channel, and rows not at all once all were read.
   func reopen(rereading: Bool) throws(ChatError) {
     try database.transaction { () throws(ChatError) in
       // New users and channels may come anywhere in their lists, new messages only after the last page.
-      try database.run("DELETE FROM cursors WHERE list <> 'messages' OR ?", .integer(rereading ? 1 : 0))
-      try database.run("UPDATE cursors SET done = 0 WHERE done = 1")
+      try database.run(
+        "DELETE FROM cursors WHERE list NOT IN ('messages', 'rows') OR ?", .integer(rereading ? 1 : 0))
+      // Rows may be new anywhere and cost a reading of all: that is for a whole rereading, not for each look at what is
+      // new.
+      try database.run("UPDATE cursors SET done = 0 WHERE done = 1 AND list <> 'rows'")
       try database.run("DELETE FROM manifest WHERE key = 'completed_at'")
       try database.run("DELETE FROM seen")
       // Found again where they still are not believed.
