@@ -36,7 +36,7 @@ extension ConformanceSuite {
     },
     ConformanceCase(
       "HIST-13", "Retention is an end, not a gap.", .s2, needs: [.historyBackward],
-      hooks: ["setting.retention", "virtualTime"]
+      hooks: ["setting.retention", "virtualTime", "journal"]
     ) { context in
       try await context.perform(.setting("retention"))
       let (alice, bob, channel, users) = try await context.pair()
@@ -55,6 +55,11 @@ extension ConformanceSuite {
       // Who has seen them keeps them.
       let kept = try await context.wholeHistory(of: channel.id, by: bob, page: 2)
       try context.expectEqual(kept.map(\.id), (old + new).map(\.id), "what a device keeps")
+      // The end is known: neither of them asks again for what is not there.
+      try await context.quiet()
+      let mark = await context.mark()
+      for chat in [fresh, bob] { _ = try await context.wholeHistory(of: channel.id, by: chat, page: 2) }
+      try context.expectEqual(try await context.requests("history", since: mark).count, 0, "requests behind the end")
       context.exempt("G3")
     },
     ConformanceCase(
