@@ -21,6 +21,7 @@ extension Chat {
     // Another one after a `disconnect`, also of the same user.
     let pumpNumber = pumpNumber
     do throws(ChatError) {
+      await continueChanges()
       let own = try await adapter.connect(as: user, credential: credential)
       let clears = await adapter.capabilities.has(.unreadSendClears)
       guard isActive, self.session == session, self.pumpNumber == pumpNumber else {
@@ -79,6 +80,7 @@ extension Chat {
     behind = [:]
     unstored = [:]
     isLossDue = false
+    hasLostChanges = false
     followed = []
     unsettled = []
     uploadProgress = [:]
@@ -98,6 +100,7 @@ extension Chat {
     isSilent = true
     isActive = false
     isOnline = false
+    hasLostChanges = false
     epoch += 1
     stopPump()
     endTasks()

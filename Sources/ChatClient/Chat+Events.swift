@@ -5,12 +5,16 @@ extension Chat {
   /// Brings one event of the adapter into the cache and tells it on, if it changed anything.
   func receive(_ event: ChatEvent, _ pumpNumber: Int) {
     guard !isSilent, pumpNumber == self.pumpNumber else { return }
+    // Behind the event itself.
+    defer { if let cursor = event.cursor { keepChanges(cursor) } }
     switch event.kind {
     case .connectionChanged(let next): connectionChanged(to: next)
     case .missedEvents(let channels):
       missed(in: channels)
       publish(event.kind, event.source)
-    case .overflow: missed(in: nil)
+    case .overflow:
+      hasLostChanges = true
+      missed(in: nil)
     // Told by the client itself.
     case .syncChanged, .messagePending, .messageFailed, .messageCancelled: break
     case .messageSent(let message), .messageReceived(let message): received(message, event.source)
@@ -19,6 +23,28 @@ extension Chat {
     default:
       for told in stored(event) { publish(told.kind, told.source) }
     }
+  }
+
+  // MARK: Changes of messages, from process to process
+
+  private static let changes = "stream"
+
+  /// So that the next process asks for what changes while none runs. Not behind an event that got lost: it comes again
+  /// then.
+  private func keepChanges(_ cursor: Cursor) {
+    guard !hasLostChanges, let cache else { return }
+    do throws(ChatError) {
+      try cache.write { session throws(ChatError) in try session.setCursor(cursor, Self.changes) }
+    } catch { log(.error, "\(error)") }
+  }
+
+  /// Before a session begins.
+  func continueChanges() async {
+    guard let cache else { return }
+    do throws(ChatError) {
+      guard let cursor = try cache.read({ session throws(ChatError) in try session.cursor(Self.changes) }) else { return }
+      await adapter.continueChanges(from: cursor)
+    } catch { log(.error, "\(error)") }
   }
 
   /// Hands an event to all subscribers, or keeps it until its channel is described.
@@ -180,6 +206,7 @@ extension Chat {
       return kinds.map { ChatEvent($0, source: event.source) }
     } catch {
       log(.error, "\(error)")
+      hasLostChanges = true
       if let channel = event.kind.channel { doubt(channel, from: .highest) }
       return [event]
     }

@@ -83,6 +83,8 @@ public actor Chat: ChatAdapter {
   var unstored: [ChannelID: MessagePosition] = [:]
   /// The link was lost, and the disk refused to take that down: what the cache calls whole may be so no more.
   var isLossDue = false
+  /// An event of this session was not stored, which may have been an edit or a recall.
+  var hasLostChanges = false
   /// Words of recalled messages may stand on the disk still: another process was reading when they were to be erased.
   var isPurgeDue = false
   /// Channels whose log of edits is followed, or was tried to be.

@@ -19,6 +19,11 @@ public protocol ChatConnecting: Sendable {
   ///   `.cancelled` when `disconnect` came first.
   func connect(as user: UserID, credential: Credential) async throws(ChatError) -> User
 
+  /// The next session begins where an earlier one ended: edits and recalls since then are told as events, also those
+  /// that are known. Without effect where the vendor replays none, and on a session that is there.
+  /// - Parameter cursor: of the last event that was stored; one that is none of this adapter is passed over.
+  func continueChanges(from cursor: Cursor) async
+
   /// Ends the session; afterwards no event comes. Works without the server.
   func disconnect() async
 
@@ -116,6 +121,7 @@ public protocol ChatListening: Sendable {
 public protocol ChatAdapter: ChatConnecting, ChatChanneling, ChatMessaging, ChatListening {}
 
 extension ChatConnecting {
+  public func continueChanges(from cursor: Cursor) async {}
   public func suspend() async {}
   public func resume() async {}
   public func registerPush(token: String) async throws(ChatError) {

@@ -50,10 +50,14 @@ public struct ChatEvent: Sendable, Hashable {
 
   public var kind: Kind
   public var source: Source
+  /// Where the changes of messages stand once this event and all before it are stored, for
+  /// `continueChanges(from:)` in a later process. Set by adapters whose vendor replays edits and recalls at a login.
+  public var cursor: Cursor?
 
-  public init(_ kind: Kind, source: Source = .live) {
+  public init(_ kind: Kind, source: Source = .live, cursor: Cursor? = nil) {
     self.kind = kind
     self.source = source
+    self.cursor = cursor
   }
 }
 

@@ -30,6 +30,8 @@ actor ScriptedAdapter: ChatAdapter {
   private(set) var currentUser: User?
   /// `send …`, `history …`, in order.
   private(set) var journal: [String] = []
+  /// What each connect was told to go on from.
+  private(set) var continued: [Cursor] = []
   private(set) var messages: [ChannelID: [Message]] = [:]
   private var channels: [ChannelID: Channel] = [:]
   private var gone: Set<ChannelID> = []
@@ -197,6 +199,8 @@ actor ScriptedAdapter: ChatAdapter {
   }
 
   // MARK: The faces
+
+  func continueChanges(from cursor: Cursor) { continued.append(cursor) }
 
   func connect(as user: UserID, credential: Credential) async throws(ChatError) -> User {
     move(to: .connecting)

@@ -17,6 +17,7 @@ extension ForwardingAdapter {
   func connect(as user: UserID, credential: Credential) async throws(ChatError) -> User {
     try await inner.connect(as: user, credential: credential)
   }
+  func continueChanges(from cursor: Cursor) async { await inner.continueChanges(from: cursor) }
   func disconnect() async { await inner.disconnect() }
   func suspend() async { await inner.suspend() }
   func resume() async { await inner.resume() }

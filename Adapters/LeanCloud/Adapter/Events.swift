@@ -18,8 +18,8 @@ extension LeanCloudAdapter {
     }
   }
 
-  func publish(_ kind: ChatEvent.Kind, _ source: ChatEvent.Source = .live) async {
-    await line.publish(ChatEvent(kind, source: source))
+  func publish(_ kind: ChatEvent.Kind, _ source: ChatEvent.Source = .live, cursor: Cursor? = nil) async {
+    await line.publish(ChatEvent(kind, source: source, cursor: cursor))
   }
 
   // MARK: Messages
@@ -57,17 +57,22 @@ extension LeanCloudAdapter {
     try? await line.tell(self.frame("ack", nil, fields), .markRead)
   }
 
+  /// A replay may tell many at once: only with the last one all of them are told.
   private func patched(_ frame: LeanCloudFrame) async {
-    for item in frame["patches"]?.array ?? [] {
-      guard let stored = LeanCloudMapping.stored(patch: item) else { continue }
-      if let time = stored.patchTimestamp { patches.saw(time) }
+    let changes = (frame["patches"]?.array ?? []).compactMap { LeanCloudMapping.stored(patch: $0) }
+    for time in changes.compactMap(\.patchTimestamp) + [frame.int("lastPatchTime")].compactMap(\.self) {
+      patches.saw(time)
+    }
+    let cursor = patches.cursor
+    for (index, stored) in changes.enumerated() {
       let message = LeanCloudMapping.message(stored)
-      await publish(message.isRecalled ? .messageRecalled(message) : .messageUpdated(message))
+      await publish(
+        message.isRecalled ? .messageRecalled(message) : .messageUpdated(message),
+        cursor: index == changes.count - 1 ? cursor : nil)
       if message.isRecalled, unread.recalled(MessageID(stored.id), in: message.channel) {
         await publishUnread(message.channel)
       }
     }
-    if let time = frame.int("lastPatchTime") { patches.saw(time) }
   }
 
   private func receipt(_ frame: LeanCloudFrame) async {

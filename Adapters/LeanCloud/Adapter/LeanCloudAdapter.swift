@@ -23,6 +23,8 @@ public actor LeanCloudAdapter: ChatAdapter {
   var room: ChannelID?
   /// What is known of changes of messages, for replay after a reconnect.
   var patches = LeanCloudPatchClock()
+  /// Where an earlier process ended.
+  var continuesFrom: Cursor?
   var unread = LeanCloudUnread()
   var echoes = LeanCloudEchoes()
   var typing: [TypingKey: Task<Void, Never>] = [:]

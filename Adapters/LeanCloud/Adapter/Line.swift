@@ -20,6 +20,8 @@ protocol LeanCloudLineDelegate: AnyObject, Sendable {
   func openFrame(isReopen: Bool, token: String?) async throws(ChatError) -> LeanCloudFrame
   /// The server's answer to a login, before anything else that comes after it.
   func opened(_ frame: LeanCloudFrame) async
+  /// Where the changes of messages stand that have been told.
+  var changeCursor: Cursor? { get async }
   /// After the session is open and before anybody is told: rooms are entered again here.
   func restore(line: LeanCloudLine, usedToken: Bool) async throws(ChatError)
   /// Pushes one at a time, in order.
@@ -28,6 +30,7 @@ protocol LeanCloudLineDelegate: AnyObject, Sendable {
 
 extension LeanCloudLineDelegate {
   func opened(_ frame: LeanCloudFrame) async {}
+  var changeCursor: Cursor? { get async { nil } }
 }
 
 /// One session of one user: the socket, the login, pings, reconnecting, requests and their answers.
@@ -85,10 +88,10 @@ actor LeanCloudLine {
 
   func attach(_ delegate: any LeanCloudLineDelegate) { self.delegate = delegate }
 
-  func move(to next: ConnectionState) {
+  func move(to next: ConnectionState, cursor: Cursor? = nil) {
     guard state != next, state.canMove(to: next) else { return }
     state = next
-    hub.publish(ChatEvent(.connectionChanged(next), source: .local))
+    hub.publish(ChatEvent(.connectionChanged(next), source: .local, cursor: cursor))
   }
 
   // MARK: Connecting
@@ -144,10 +147,12 @@ actor LeanCloudLine {
   func open(isReopen: Bool, attempt: UInt64) async throws(ChatError) {
     isHoldingPushes = true
     mustLeave = false
+    let cursor: Cursor?
     do {
       try await openSocket(attempt)
       let usedToken = try await login(isReopen: isReopen, attempt)
       try await delegate?.restore(line: self, usedToken: usedToken)
+      cursor = await delegate?.changeCursor
       try check(attempt)
     } catch {
       if attempt == generation {
@@ -157,7 +162,7 @@ actor LeanCloudLine {
       }
       throw error
     }
-    move(to: .connected)
+    move(to: .connected, cursor: cursor)
     if isReopen { hub.publish(ChatEvent(.missedEvents(in: nil), source: .local)) }
     startPinging()
     releasePushes(discarding: false)

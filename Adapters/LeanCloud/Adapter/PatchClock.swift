@@ -1,3 +1,5 @@
+import UnifiedChat
+
 /// From when on changes of messages are asked for again, by the server's clock alone: a device's own may be hours off.
 struct LeanCloudPatchClock: Sendable, Hashable {
   /// Asked for again although known: the answer to an own change, or the push of another message's, may have overtaken
@@ -18,6 +20,15 @@ struct LeanCloudPatchClock: Sendable, Hashable {
     first = max(0, time)
     saw(time)
   }
+
+  /// Goes on where an earlier session of the user stood; nothing happens in one that has begun.
+  mutating func begin(after cursor: Cursor) {
+    guard let time = Int64(cursor.rawValue), time >= -1, time < .max else { return }
+    begin(at: time + 1)
+  }
+
+  /// For `begin(after:)` in a later process.
+  var cursor: Cursor? { since.map { Cursor(String($0)) } }
 
   mutating func saw(_ time: Int64) { last = max(last, time) }
 }

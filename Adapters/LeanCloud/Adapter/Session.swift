@@ -10,6 +10,8 @@ extension LeanCloudAdapter {
   private static let configBitmap: Int64 = 1 | 2 | 8 | 16 | 32
 
   public func connect(as user: UserID, credential: Credential) async throws(ChatError) -> User {
+    let begin = continuesFrom
+    continuesFrom = nil
     try LeanCloudLimits.check(user, .connect)
     await line.attach(self)
     if me != user {
@@ -19,6 +21,7 @@ extension LeanCloudAdapter {
       default: throw ChatError(.conflict, operation: .connect, detail: "connected as another user; disconnect first")
       }
     }
+    if let begin { patches.begin(after: begin) }
     self.credential = credential
     logins &+= 1
     return try await line.connect(as: user)
@@ -39,6 +42,8 @@ extension LeanCloudAdapter {
     await line.disconnect()
     if logins == known { reset(for: nil) }
   }
+
+  public func continueChanges(from cursor: Cursor) { continuesFrom = cursor }
 
   public func suspend() async { await line.suspend() }
   public func resume() async { await line.resume() }
@@ -134,6 +139,8 @@ extension LeanCloudAdapter: LeanCloudLineDelegate {
     }
     return frame("session", "open", fields)
   }
+
+  var changeCursor: Cursor? { patches.cursor }
 
   func opened(_ frame: LeanCloudFrame) {
     patches.begin(at: frame.int("serverTs") ?? environment.clock.now.milliseconds)
