@@ -100,7 +100,8 @@ struct SuiteTests {
         if vendor == "ideal" { return IdealHarness(seed: seed) }
         return try await EmulatorHarness(vendor: vendor, model: model, target: .inproc, seed: seed)
       }
-      let divergence = try await run.check(.random(steps: 120, seed: seed))
+      // The seed says it all; a search for a shorter script, each try a whole run, would seem to have no end.
+      let divergence = try await run.check(.random(steps: 120, seed: seed), shrinks: false)
       #expect(divergence == nil, "\(divergence.map(String.init(describing:)) ?? "")")
     }
   }

@@ -12,10 +12,15 @@ private enum OfficialClient {
   /// Where a new recording is wanted.
   static let recording = ProcessInfo.processInfo.environment["UNIFIEDCHAT_SENDBIRD_RECORDING"]
 
-  static let node: String? = {
+  static let node = program("node")
+
+  private static func program(_ name: String) -> String? {
     let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
-    return folders.map { "\($0)/node" }.first { FileManager.default.isExecutableFile(atPath: $0) }
-  }()
+    return folders.map { "\($0)/\(name)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
+  }
+
+  /// A headless Chromium: `chromium-headless-shell` or `chromium` in `PATH`.
+  static let browser = program("chromium-headless-shell") ?? program("chromium")
 
   static var isHere: Bool { node != nil && FileManager.default.isReadableFile(atPath: path) }
 
@@ -46,19 +51,31 @@ struct SendbirdClientTests {
       if: OfficialClient.isHere,
       "needs node in PATH, and the vendor's SendBird.min.js 3.1.33 named by UNIFIEDCHAT_SENDBIRD_JS"),
     .timeLimit(.minutes(3)))
-  func wholeFlow() async throws {
+  func wholeFlow() async throws { try await run("flow.js", [:], [OfficialClient.recording].compactMap(\.self)) }
+
+  @Test(
+    "with its cache in a browser's database it has what it kept, catches up, and loses and doubles nothing",
+    .enabled(
+      if: OfficialClient.isHere && OfficialClient.browser != nil,
+      "needs node and a headless Chromium in PATH, and the vendor's SendBird.min.js 3.1.33 named by UNIFIEDCHAT_SENDBIRD_JS"),
+    .timeLimit(.minutes(4)))
+  func localCache() async throws {
+    try await run("browser.js", ["hugeGap": 20], [OfficialClient.browser].compactMap(\.self))
+  }
+
+  private func run(_ script: String, _ settings: [String: JSONValue], _ more: [String]) async throws {
     let host = try EmulatorHost(
       EmulatorFactory(SendbirdEmulator.self),
       options: EmulatorOptions(
-        users: [("alice", "tok-alice"), ("bob", "tok-bob")], applicationID: "APP", adminSecret: "secret"))
+        users: [("alice", "tok-alice"), ("bob", "tok-bob")], applicationID: "APP", adminSecret: "secret",
+        settings: settings))
     let server = try await EmulatorServer(host)
     let control = try ControlServer(EmulatorControl(host))
-    let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .appending(path: "Golden/sendbird/client/flow.js")
+    let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .appending(path: "Golden/sendbird/client")
     let run = try await OfficialClient.run(
-      script,
-      [OfficialClient.path, String(server.port), control.baseURL, control.token]
-        + [OfficialClient.recording].compactMap(\.self))
+      folder.appending(path: script),
+      [OfficialClient.path, String(server.port), control.baseURL, control.token] + more)
     await control.stop()
     await server.stop()
     let bad = run.output.split(separator: "\n").filter { !$0.hasPrefix("ok ") }

@@ -130,6 +130,7 @@ struct SendbirdGoldenTests {
       requests += 1
     }
     #expect(requests > 250)
+    #expect(try problems(lines, replay) == [])
     var answers = 0
     for line in lines where line.text("k") == "ws>" {
       for case .success(let frame) in SendbirdFrame.parse(line.text("text") ?? "") {
@@ -144,6 +145,33 @@ struct SendbirdGoldenTests {
       }
     }
     #expect(answers > 90)
+  }
+
+  /// Where the client's requests and frames, as recorded, and our answers, as they are now, leave the schemas.
+  private func problems(_ lines: [JSONObject], _ replay: Replay) throws -> [String] {
+    var problems: [String] = []
+    for line in lines {
+      switch line.text("k") {
+      case "http<":
+        let number = line.number("n") ?? 0
+        guard let body = replay.answers[number]?.body, let answer = try? JSONValue(parsing: body),
+          (line.text("url") ?? "").contains("/v3/")
+        else { continue }
+        guard let call = SendbirdSchemas.call(line.text("method") ?? "", line.text("url") ?? "") else {
+          problems.append("no schema: \(line.text("url") ?? "")")
+          continue
+        }
+        let request = line.text("body").flatMap { try? JSONValue(parsing: $0) }
+        problems += SendbirdSchemas.problems(call, request: request, response: answer).map { "\(number) \($0)" }
+      case "ws<":
+        for case .success(let frame) in SendbirdFrame.parse(line.text("text") ?? "") {
+          problems += SendbirdSchemas.problems(frame, isClient: true)
+        }
+      default: break
+      }
+    }
+    for frame in replay.frames.values.joined() { problems += SendbirdSchemas.problems(frame, isClient: false) }
+    return problems
   }
 
   @Test("all that its own API was asked held")

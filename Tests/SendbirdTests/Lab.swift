@@ -42,7 +42,13 @@ struct Lab {
       request.body = body.bytes()
     }
     let response = try await host.transports.http.send(request)
-    return (response.status, try JSONValue(parsing: response.body))
+    let json = try JSONValue(parsing: response.body)
+    // Whatever any test asks, the answer has the form that the schema says.
+    if let call = SendbirdSchemas.call(method, "/v3/\(path)") {
+      let problems = SendbirdSchemas.problems(call, request: body, response: json)
+      #expect(problems.isEmpty, "\(problems.joined(separator: "\n"))")
+    }
+    return (response.status, json)
   }
 
   func makeUsers(_ ids: String...) async throws {
@@ -86,7 +92,12 @@ final actor LabClient {
   func next() async throws -> SendbirdFrame {
     while waiting.isEmpty {
       guard case .text(let text) = try await socket.receive() else { continue }
-      waiting += try SendbirdFrame.parse(text).map { try $0.get() }
+      let frames = try SendbirdFrame.parse(text).map { try $0.get() }
+      for frame in frames {
+        let problems = SendbirdSchemas.problems(frame, isClient: false)
+        #expect(problems.isEmpty, "\(problems.joined(separator: "\n"))")
+      }
+      waiting += frames
     }
     return waiting.removeFirst()
   }

@@ -113,7 +113,8 @@ struct SendbirdFactTests {
     try await lab.makeUsers("17", "22", "15")
     func create(_ users: [String]) async throws -> (url: String?, code: Int64?) {
       let json = try await lab.rest(
-        "POST", "group_channels", ["user_ids": .array(users.map { .string($0) }), "is_distinct": true]
+        "POST", "group_channels",
+        ["user_ids": .array(users.map { .string($0) }), "is_distinct": true, "strict": true]
       ).json
       return (json["channel_url"]?.string, json["code"]?.int)
     }
@@ -122,7 +123,7 @@ struct SendbirdFactTests {
     #expect(try await create(["22", "17", "17"]).url == first)
     let other = try await create(["17", "15"]).url
     #expect(other != nil && other != first)
-    #expect(try await create(["17", "nobody"]).code == 400201)
+    #expect(try await create(["17", "nobody"]).code == 400111)
   }
 
   @Test(

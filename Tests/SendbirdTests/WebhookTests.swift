@@ -119,7 +119,7 @@ struct SendbirdWebhookTests {
   @Test(
     "a wrong setting is named",
     arguments: [
-      ["webhookURL": "http://example.com"], ["webhookURL": "http://127.0.0.1.example.com/x"], ["webhookURL": 1],
+      ["webhookURL": "http://example.com"], ["pushURL": "https://127.0.0.1/push"], ["pushWhileOnline": "yes"], ["webhookURL": "http://127.0.0.1.example.com/x"], ["webhookURL": 1],
       ["webhooks": "create"], ["webhooks": ["nonsense"]],
     ] as [[String: JSONValue]])
   func wrongSettings(settings: [String: JSONValue]) throws {

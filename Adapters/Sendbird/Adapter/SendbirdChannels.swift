@@ -85,10 +85,20 @@ extension SendbirdAdapter {
     if isSuper { (body["is_super"], body["is_distinct"]) = (true, false) }
     let first = others.prefix(SendbirdLimits.inviteBatch - 1)
     body["user_ids"] = .array(([me] + first).map { .string($0.rawValue) })
-    let created = try channel(try await call("POST", ["group_channels"], body: body, .createChannel), .createChannel)
+    // Without it, unknown users are left out in silence.
+    body["strict"] = true
+    let created = try channel(try await createGroup(body), .createChannel)
     guard others.count > first.count else { return created }
     try await invite(Array(others.dropFirst(first.count)), to: created.id)
     return try await channel(created.id)
+  }
+
+  /// "Invalid value" of a strict creation is the vendor's word for a user who does not exist.
+  private func createGroup(_ body: JSONObject) async throws(ChatError) -> JSONObject {
+    do { return try await call("POST", ["group_channels"], body: body, .createChannel) } catch {
+      guard error.vendor?.code == "400111" else { throw error }
+      throw ChatError(.notFound, operation: .createChannel, vendor: error.vendor, detail: "a member does not exist")
+    }
   }
 
   public func channel(_ id: ChannelID) async throws(ChatError) -> Channel {

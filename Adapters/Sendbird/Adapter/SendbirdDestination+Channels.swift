@@ -40,7 +40,8 @@ extension SendbirdDestination {
     _ form: ChannelForm, isDistinct: Bool
   ) async throws(ChatError) -> (id: ChannelID, isNew: Bool, isImported: Bool) {
     var body = form.body
-    if !form.isOpen { body["is_distinct"] = .bool(isDistinct) }
+    // Without `strict`, members who do not exist are left out in silence.
+    if !form.isOpen { (body["is_distinct"], body["strict"]) = (.bool(isDistinct), true) }
     let json = try await admin.call("POST", [form.isOpen ? "open_channels" : "group_channels"], body: body)
     guard let wire = SendbirdChannel(json) else { throw SendbirdAdapter.malformed(.writeDestination) }
     return (wire.url, json.flag("is_created") ?? true, SendbirdMapping.envelope(wire, .tool(admin.envelopes)).provenance != nil)

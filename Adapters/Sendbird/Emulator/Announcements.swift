@@ -81,6 +81,7 @@ extension SendbirdEmulator {
       let input: JSONObject = [
         "message_type": .string(draft.text("type") ?? "ADMM"), "message": .string(draft.text("content") ?? ""),
         "custom_type": .string(draft.text("custom_type") ?? ""), "data": .string(draft.text("data") ?? ""),
+        "send_push": .bool(announcement.flag("enable_push") ?? true),
       ]
       let isNotice = draft.text("type") == "ADMM"
       guard

@@ -117,6 +117,7 @@ extension SendbirdEmulator {
     guard room.isOpen || room.members[person.id]?.isJoined == true else {
       throw SendbirdFault(400108, "Not authorized. The bot is not a member.")
     }
+    if isBlocked(person, in: room) { throw SendbirdFault(400700, "The receiver blocked the bot.") }
     var body = call.body
     body["message_type"] = body["message_type"] ?? "MESG"
     let message = try store(

@@ -210,7 +210,9 @@ struct ChannelFilter {
     if query["unread_filter"] == "unread_message", emulator.shownUnread(mine, in: room) == 0 { return false }
     switch query["member_state_filter"] ?? "all" {
     case "joined_only": return mine.isJoined
-    case "invited_only", "invited_by_friend", "invited_by_non_friend": return !mine.isJoined
+    case "invited_only": return !mine.isJoined
+    case "invited_by_friend": return mine.invitation == .byFriend
+    case "invited_by_non_friend": return mine.invitation == .byNonFriend
     default: return true
     }
   }

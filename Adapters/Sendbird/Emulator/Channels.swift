@@ -72,7 +72,7 @@ extension SendbirdEmulator {
     var ids = call.texts("user_ids").isEmpty ? call.texts("users") : call.texts("user_ids")
     if let own = call.sessionUser { ids.insert(own.id.rawValue, at: 0) }
     if hasRealLimits, ids.count > SendbirdLimits.inviteBatch + 1 { throw SendbirdFault(400203, "Too many user_ids.") }
-    let invited = try invitees(ids, isStrict: call.flag("strict") ?? true)
+    let invited = try invitees(ids, isStrict: call.flag("strict") ?? false)
     let isSuper = call.flag("is_super") == true || call.flag("is_broadcast") == true
     let customType = call.text("custom_type") ?? ""
     let isDistinct = call.flag("is_distinct") == true && !isSuper
@@ -83,6 +83,8 @@ extension SendbirdEmulator {
       json["is_created"] = false
       return .json(json)
     }
+    try mayInvite(invited, call.sessionUser)
+    let (states, hidings) = try (statuses(call, .invitation), statuses(call, .hiding))
     let room = try newRoom(call, isOpen: false)
     room.isDistinct = isDistinct
     room.isSuper = isSuper
@@ -94,7 +96,7 @@ extension SendbirdEmulator {
     room.survivalSeconds = call.number("message_survival_seconds") ?? -1
     room.createdBy = creator?.id
     if isDistinct { distinctRooms[key] = room.url }
-    add(invited, to: room, by: creator, statuses: statuses(call, "invitation_status"))
+    add(invited, to: room, by: creator, statuses: states, hidings: hidings)
     for id in call.texts("operator_ids") where room.members[UserID(id)] != nil { makeOperator(UserID(id), in: room) }
     if call.texts("operator_ids").isEmpty, let own = call.sessionUser { makeOperator(own.id, in: room) }
     tellWebhook(.create, in: room, creator.map { ["inviter": .object(self.json(of: $0).json)] } ?? JSONObject())
@@ -109,23 +111,13 @@ extension SendbirdEmulator {
     var found: [Person] = []
     for id in ids where seen.insert(UserID(id)).inserted {
       guard let person = people[UserID(id)] else {
-        if isStrict { throw SendbirdFault(400201, "User not found.") }
+        // Whoever did not ask for strictness gets a channel of those who exist.
+        if isStrict { throw SendbirdFault(400111, "user_ids holds an unknown user.") }
         continue
       }
       found.append(person)
     }
     return found
-  }
-
-  /// `{"user": "status"}`, or a list of `"user: status"`.
-  func statuses(_ call: Call, _ name: String) -> [UserID: String] {
-    var statuses: [UserID: String] = [:]
-    for (user, status) in call.body.object(name) ?? JSONObject() { statuses[UserID(user)] = status.string }
-    for item in call.body.list(name).compactMap(\.string) {
-      let parts = item.split(separator: ":", maxSplits: 1)
-      if parts.count == 2 { statuses[UserID(String(parts[0]))] = String(parts[1].drop { $0 == " " }) }
-    }
-    return statuses
   }
 
   func newRoom(_ call: Call, isOpen: Bool) throws(SendbirdFault) -> Room {
@@ -138,6 +130,7 @@ extension SendbirdEmulator {
     let room = Room(url: ChannelID(url), number: number, isOpen: isOpen, createdAt: now, change: newChange())
     try apply(call, to: room)
     rooms[room.url] = room
+    deletedRooms.remove(room.url)
     return room
   }
 
@@ -242,6 +235,7 @@ extension SendbirdEmulator {
       member.person.lost[room.url] = (newChange(), now)
     }
     rooms[room.url] = nil
+    if room.isOpen { deletedRooms.insert(room.url) }
     return .empty
   }
 

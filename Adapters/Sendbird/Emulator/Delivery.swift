@@ -85,6 +85,7 @@ extension SendbirdEmulator {
         push(own, to: id)
       }
     }
+    if command == message.type { pushNotifications(of: message, in: room) }
     if command == message.type, room.pinned.last == message.id {
       announce(SendbirdCategory.pinsChanged, in: room, pins(of: room))
     }

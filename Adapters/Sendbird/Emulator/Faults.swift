@@ -8,7 +8,8 @@ extension SendbirdEmulator {
     switch input {
     case .http(let id, _):
       guard let fault = Self.fault(failure, overSocket: false) else { return nil }
-      return [.respond(id, Self.response(fault))]
+      let isRate = fault.httpStatus == 429
+      return [.respond(id, isRate ? Self.tooManyRequests(.exceeded(at: now)) : Self.response(fault))]
     case .open(let id, _):
       guard let fault = Self.fault(failure, overSocket: false) else { return nil }
       return [

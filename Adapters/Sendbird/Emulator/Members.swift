@@ -46,22 +46,6 @@ extension SendbirdEmulator {
 
   // MARK: Coming and going
 
-  /// Makes members of those who are not yet; at once, unless a status, the user or the application says otherwise.
-  func add(_ users: [Person], to room: Room, by inviter: Person?, statuses: [UserID: String]) {
-    for person in users where room.members[person.id] == nil {
-      let status = statuses[person.id]
-      let isSelf = person === inviter
-      let joins = status.map { $0 == "joined" } ?? (isSelf || (person.autoAccept && settings.autoAcceptInvitations))
-      let membership = Membership(person, state: joins ? "joined" : "invited", at: now)
-      membership.invitedAt = isSelf ? 0 : now
-      membership.inviter = isSelf ? nil : inviter?.id
-      if !settings.historyForNewMembers { membership.historyOffset = now }
-      room.members[person.id] = membership
-      person.rooms[room.url] = room
-      person.lost[room.url] = nil
-    }
-  }
-
   func tellInvitations(_ users: [Person], in room: Room, by inviter: Person?) {
     let guests = users.filter { $0 !== inviter && room.members[$0.id] != nil }
     guard !guests.isEmpty else { return }
@@ -96,13 +80,15 @@ extension SendbirdEmulator {
       }
       if room.members[person.id] == nil { guests.append(person) }
     }
+    try mayInvite(guests, call.sessionUser)
+    let (states, hidings) = try (statuses(call, .invitation), statuses(call, .hiding))
     let most = room.isSuper ? SendbirdLimits.superGroupMembers : SendbirdLimits.groupMembers
     if hasRealLimits, room.members.count + guests.count > most {
       throw SendbirdFault(400203, "A channel has at most \(most) members.")
     }
     let inviter = call.sessionUser ?? call.text("inviter_id").flatMap { people[UserID($0)] }
     if !guests.isEmpty { setDistinct(false, room) }
-    add(guests, to: room, by: inviter, statuses: statuses(call, "invitation_status"))
+    add(guests, to: room, by: inviter, statuses: states, hidings: hidings)
     touch(room)
     tellInvitations(guests, in: room, by: inviter)
     return .json(json(of: room, for: call.sessionUser, ChannelView(members: !room.isSuper)))
@@ -114,6 +100,7 @@ extension SendbirdEmulator {
     guard let mine = room.members[person.id] else { throw SendbirdFault(400108, "Not invited.") }
     if !mine.isJoined {
       mine.state = "joined"
+      mine.invitation = nil
       (mine.joinedAt, mine.readAt, mine.deliveredAt) = (now, now, now)
       touch(room)
       tellJoined([person], in: room)
@@ -266,6 +253,8 @@ extension SendbirdEmulator {
       switch query["member_state_filter"] {
       case "joined_only": if !member.isJoined { return false }
       case "invited_only": if member.isJoined { return false }
+      case "invited_by_friend": if member.invitation != .byFriend { return false }
+      case "invited_by_non_friend": if member.invitation != .byNonFriend { return false }
       default: break
       }
       return prefix.map { member.person.nickname.hasPrefix($0) } ?? true

@@ -108,14 +108,18 @@ extension SendbirdEmulator {
     }
     guard let text = call.text("message") else { throw SendbirdFault(400105, "message is missing.") }
     try check(length: text, SendbirdLimits.messageLength, "message")
-    let zone = call.text("scheduled_timezone") ?? "UTC"
-    guard let written = call.text("scheduled_dt"), let at = Self.time(written, zone: zone) else {
-      throw SendbirdFault(400111, "scheduled_dt must be YYYY-MM-DD HH:MM.")
+    // The JavaScript client writes the zone behind the time: `2030-01-31 23:59 Europe/Berlin`.
+    let written = (call.text("scheduled_dt") ?? "").split(separator: " ", maxSplits: 2).map(String.init)
+    let zone = written.count == 3 ? written[2] : call.text("scheduled_timezone") ?? "UTC"
+    let minute = written.prefix(2).joined(separator: " ")
+    guard let at = Self.time(minute, zone: zone) else {
+      throw SendbirdFault(400111, "scheduled_dt must be YYYY-MM-DD HH:MM and a time zone.")
     }
     guard at > now else { throw SendbirdFault(400113, "scheduled_dt has passed.") }
     let id = newNumber()
     var job = call.body
     job["scheduled_id"] = .int(id)
+    job["scheduled_dt"] = .string(minute)
     job["scheduled_timezone"] = .string(zone)
     job["status"] = "scheduled"
     (job["created_at"], job["updated_at"]) = (.int(now), .int(now))

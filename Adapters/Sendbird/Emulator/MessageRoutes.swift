@@ -70,6 +70,8 @@ extension SendbirdEmulator {
       guard room.isOpen || room.members[person.id]?.isJoined == true else {
         throw SendbirdFault(400108, "Not authorized. The sender is not a member.")
       }
+      // Over the socket the same refusal has another code.
+      if isBlocked(person, in: room) { throw SendbirdFault(400700, "The receiver blocked the sender.") }
       if call.sessionUser != nil, !room.isOpen { try mayWrite(person, in: room) }
       sender = person
     }
@@ -115,21 +117,22 @@ extension SendbirdEmulator {
   private func setMetaArrays(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
     let room = try channel(call, kind)
     let message = try message(call, in: room)
-    let items = MessageInput(rest: call.body).metaArrays
-    for item in items {
-      let place = message.metaArrays.firstIndex { Key($0.key) == Key(item.key) }
+    let input = MessageInput(rest: call.body)
+    guard input.hasGoodArrays else { throw SendbirdFault(900029, "An array needs a key and a list of texts.") }
+    var arrays = message.metaArrays
+    for item in input.metaArrays {
+      let place = arrays.firstIndex { Key($0.key) == Key(item.key) }
       switch (call.text("mode"), place) {
       case ("remove", let place?):
-        message.metaArrays[place].values.removeAll { value in item.values.contains { Key($0) == Key(value) } }
-      case ("add", let place?): message.metaArrays[place].values += item.values
+        arrays[place].values.removeAll { value in item.values.contains { Key($0) == Key(value) } }
+      case ("add", let place?): arrays[place].values += item.values
       case (nil, .some): throw SendbirdFault(400202, "The key exists already.")
       case ("remove", nil): break
-      default: message.metaArrays.append(item)
+      default: arrays.append(item)
       }
     }
-    if hasRealLimits, message.metaArrays.count > SendbirdLimits.metaArrays {
-      throw SendbirdFault(400203, "Too many keys.")
-    }
+    try check(arrays: arrays)
+    message.metaArrays = arrays
     recordChange(of: message, in: room)
     return .json(["sorted_metaarray": .array(message.metaArrays.map(\.json))])
   }
@@ -147,6 +150,7 @@ extension SendbirdEmulator {
 
   private func listReactions(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
     let (room, _) = try visible(call, kind)
+    guard !room.isOpen else { throw SendbirdFault(900090, "Group channels only.") }
     let message = try message(call, in: room)
     return .json(
       JSONObject(message.reactions.map { ($0.key, .array($0.users.map { .string($0.rawValue) })) }))

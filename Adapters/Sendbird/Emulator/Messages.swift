@@ -18,6 +18,11 @@ struct MessageInput {
   var isSilent: Bool
   var isPinned: Bool
   var mentionTemplate: String
+  /// nil when the sender says nothing of it.
+  var pushOption: String?
+  var sendsPush: Bool?
+  /// Whether every array beside the message had the form of one.
+  var hasGoodArrays: Bool
   /// Languages that the text is wanted in.
   var languages: [String]
   var hasText: Bool
@@ -57,6 +62,9 @@ struct MessageInput {
     metaArrays = arrays.compactMap { item in
       item["key"]?.string.map { SendbirdMetaArray(key: $0, values: item.object?.texts("value") ?? []) }
     }
+    hasGoodArrays = arrays.allSatisfy(MetaArrays.isGood) && metaArrays.count == Set(metaArrays.map { Key($0.key) }).count
+    pushOption = json.text("push_option")
+    sendsPush = json.flag("send_push")
     parentID = json.number("parent_message_id") ?? json.number("root_message_id") ?? 0
     isReplyToChannel = json.flag("reply_to_channel") ?? false
     isSilent = json.flag("silent") ?? false
@@ -90,13 +98,29 @@ extension SendbirdEmulator {
     if hasRealLimits {
       try check(length: input.text, SendbirdLimits.messageLength, "message")
       try check(length: input.customType, SendbirdLimits.customTypeLength, "custom_type")
-      if input.metaArrays.count > SendbirdLimits.metaArrays {
-        throw SendbirdFault(900027, "Too many keys in metaarray.")
-      }
+    }
+    guard input.hasGoodArrays else { throw SendbirdFault(900029, "An array needs a key and a list of texts.") }
+    try check(arrays: input.metaArrays)
+    guard ["default", "suppress", nil].contains(input.pushOption) else {
+      throw SendbirdFault(900026, "Bad push_option.")
     }
     if input.isPinned, room.pinned.count >= Self.pinLimit { throw SendbirdFault(400203, "Too many pinned messages.") }
     if input.parentID != 0, room.messageByID[input.parentID] == nil {
       throw SendbirdFault(400201, "Parent message not found.")
+    }
+  }
+
+  /// As many keys, and values under each, as a message may have.
+  func check(arrays: [SendbirdMetaArray]) throws(SendbirdFault) {
+    guard hasRealLimits else { return }
+    if arrays.count > SendbirdLimits.metaArrays { throw SendbirdFault(900027, "Too many keys in metaarray.") }
+    for array in arrays {
+      if array.values.count > SendbirdLimits.metaArrayValues {
+        throw SendbirdFault(900028, "Too many values in metaarray.")
+      }
+      if array.key.unicodeScalars.count > SendbirdLimits.metadataKeyLength {
+        throw SendbirdFault(900029, "A key of metaarray is too long.")
+      }
     }
   }
 
@@ -137,6 +161,8 @@ extension SendbirdEmulator {
     message.isSilent = input.isSilent
     message.mentionTemplate = input.mentionTemplate
     message.translations = translations(of: input.text, into: input.languages)
+    // Notices push only when they are told to.
+    message.pushes = input.pushOption != "suppress" && input.sendsPush ?? (input.type != "ADMM")
   }
 
   /// Raises the unread numbers of the others, and lifts the sender's own mark.
@@ -179,6 +205,10 @@ extension SendbirdEmulator {
       "mention_type": .string(message.mentionType),
       "mentioned_user_ids": .array(message.mentions.map { .string($0.rawValue) }),
     ]
+    let changed = try json.object("metaarray").map { (arrays) throws(SendbirdFault) in
+      try MetaArrays.changed(message.metaArrays, by: arrays)
+    }
+    if let changed { try check(arrays: changed) }
     if let text = json.text("message") {
       try check(length: text, SendbirdLimits.messageLength, "message")
       message.text = text
@@ -193,31 +223,11 @@ extension SendbirdEmulator {
     if json["mentioned_user_ids"] != nil {
       message.mentions = json.texts("mentioned_user_ids").map { UserID($0) }.filter { people[$0] != nil }
     }
-    if let arrays = json.object("metaarray") { change(message, arrays: arrays) }
+    if let changed { message.metaArrays = changed }
     message.updatedAt = max(now, message.updatedAt &+ 1)
     recordChange(of: message, in: room)
     touch(room)
     return old
-  }
-
-  /// `{array:[{key,value}], mode:"add"|"remove", upsert}`
-  private func change(_ message: StoredMessage, arrays: JSONObject) {
-    let removes = arrays.text("mode") == "remove"
-    for item in arrays.list("array") {
-      guard let key = item["key"]?.string else { continue }
-      let values = item.object?.texts("value") ?? []
-      if let place = message.metaArrays.firstIndex(where: { Key($0.key) == Key(key) }) {
-        if removes, values.isEmpty {
-          message.metaArrays.remove(at: place)
-        } else if removes {
-          message.metaArrays[place].values.removeAll { value in values.contains { Key($0) == Key(value) } }
-        } else {
-          message.metaArrays[place].values += values
-        }
-      } else if !removes {
-        message.metaArrays.append(SendbirdMetaArray(key: key, values: values))
-      }
-    }
   }
 
   func remove(_ message: StoredMessage, in room: Room) {

@@ -1,8 +1,9 @@
 import ChatJSON
+import Foundation
 import SendbirdWire
 import UnifiedChat
 
-// Push tokens and preferences. Nothing is delivered: registrations are what an app can see of push.
+// Push tokens and preferences.
 extension SendbirdEmulator {
   static let pushRoutes: [Route] = [
     Route("GET", "users/{user}/push_preference") { (e, c) throws(SendbirdFault) in
@@ -10,7 +11,10 @@ extension SendbirdEmulator {
     },
     Route("PUT", "users/{user}/push_preference") { (e, c) throws(SendbirdFault) in
       let person = try e.ownPerson(c)
-      for (key, value) in c.body where Person.defaultPushPreference[key] != nil { person.pushPreference[key] = value }
+      try e.checkPreference(c.body)
+      for (key, value) in c.body where Person.defaultPushPreference[key] != nil && !value.isNull {
+        person.pushPreference[key] = value
+      }
       return .json(person.pushPreference)
     },
     Route("DELETE", "users/{user}/push_preference") { (e, c) throws(SendbirdFault) in
@@ -37,6 +41,8 @@ extension SendbirdEmulator {
       try e.ownPerson(c).pushTokens[try e.pushKind(c)] = nil
       return .empty
     },
+    Route("GET", "push/device_tokens/{kind}/{token}") { (e, c) throws(SendbirdFault) in try e.tokenOwners(c) },
+    Route("DELETE", "push/device_tokens/{kind}/{token}") { (e, c) throws(SendbirdFault) in try e.forgetToken(c) },
     Route("DELETE", "users/{user}/push") { (e, c) throws(SendbirdFault) in
       try e.ownPerson(c).pushTokens = [:]
       return .empty
@@ -47,6 +53,40 @@ extension SendbirdEmulator {
     let kind = call.parameter("kind")
     guard ["gcm", "apns", "huawei"].contains(kind) else { throw SendbirdFault(400111, "Unknown push type.") }
     return kind
+  }
+
+  /// Hours and minutes are those of a day, and each option has its words.
+  private func checkPreference(_ body: JSONObject) throws(SendbirdFault) {
+    if let option = body.text("push_trigger_option"), !["all", "mention_only", "off"].contains(option) {
+      throw SendbirdFault(400111, "Unknown push_trigger_option.")
+    }
+    for (name, most) in [("start_hour", 23), ("end_hour", 23), ("start_min", 59), ("end_min", 59)] as [(String, Int64)] {
+      if let number = body.number(name), !(0...most).contains(number) {
+        throw SendbirdFault(400113, "\(name) must be 0 to \(most).")
+      }
+    }
+    if let zone = body.text("timezone"), TimeZone(identifier: zone) == nil {
+      throw SendbirdFault(400111, "Unknown timezone.")
+    }
+  }
+
+  /// Who bears a device's token: somebody else may have registered it before.
+  private func tokenOwners(_ call: Call) throws(SendbirdFault) -> Answer {
+    try requireAdmin(call)
+    let (kind, token) = (try pushKind(call), Key(call.parameter("token")))
+    let owners = peopleInOrder.filter { $0.pushTokens[kind]?.contains(token) == true }
+    guard !owners.isEmpty else { throw SendbirdFault(400201, "Token not found.") }
+    return .json([
+      "token": .string(token.rawValue), "type": .string(kind),
+      "users": .array(owners.map { .object(json(of: $0).json) }),
+    ])
+  }
+
+  private func forgetToken(_ call: Call) throws(SendbirdFault) -> Answer {
+    try requireAdmin(call)
+    let (kind, token) = (try pushKind(call), Key(call.parameter("token")))
+    for person in peopleInOrder { person.pushTokens[kind]?.removeAll { $0 == token } }
+    return .empty
   }
 
   private func membership(_ call: Call) throws(SendbirdFault) -> Membership {
@@ -66,15 +106,26 @@ extension SendbirdEmulator {
     } else if let isEnabled = call.body.flag("enable") {
       mine.pushTrigger = isEnabled ? "default" : "off"
     }
+    if let sound = call.body.text("push_sound") { mine.pushSound = sound }
     return .json([
       "push_trigger_option": .string(mine.pushTrigger), "enable": .bool(mine.pushTrigger != "off"),
-      "push_sound": "default",
+      "push_sound": .string(mine.pushSound),
     ])
   }
 
+  /// One of the vendor's descriptions spells the third as the fourth.
+  private static let countPreferences = [
+    "all", "unread_message_count_only", "unread_mention_count_only", "unread_mentioned_count_only", "off",
+  ]
+
   private func countPreference(_ call: Call) throws(SendbirdFault) -> Answer {
     let mine = try membership(call)
-    if let preference = call.body.text("count_preference") { mine.countPreference = preference }
+    if let preference = call.body.text("count_preference") {
+      guard Self.countPreferences.contains(preference) else {
+        throw SendbirdFault(400111, "Unknown count_preference.")
+      }
+      mine.countPreference = preference
+    }
     return .json(["count_preference": .string(mine.countPreference)])
   }
 

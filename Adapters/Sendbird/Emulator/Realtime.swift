@@ -92,12 +92,21 @@ extension SendbirdEmulator {
     }
     if room.isFrozen, !isOperator { throw SendbirdFault(900050, "The channel is frozen.") }
     if room.isBroadcast, !isOperator { throw SendbirdFault(900030, "Only operators write in a broadcast channel.") }
-    if !room.isOpen, room.members.count == 2,
-      let other = room.members.values.first(where: { $0.person.id != person.id })
-    {
-      if other.person.blocked.contains(person.id) { throw SendbirdFault(900080, "The receiver blocked you.") }
-      if !other.person.isActive { throw SendbirdFault(900081, "The receiver is deactivated.") }
+    if isBlocked(person, in: room) { throw SendbirdFault(900080, "The receiver blocked you.") }
+    if partner(of: person, in: room)?.isActive == false {
+      throw SendbirdFault(900081, "The receiver is deactivated.")
     }
+  }
+
+  /// The other one of a group of two.
+  private func partner(of person: Person, in room: Room) -> Person? {
+    guard !room.isOpen, room.members.count == 2, room.members[person.id] != nil else { return nil }
+    return room.members.values.first { $0.person !== person }?.person
+  }
+
+  /// Whether the one receiver of what `person` writes blocked him.
+  func isBlocked(_ person: Person, in room: Room) -> Bool {
+    partner(of: person, in: room)?.blocked.contains(person.id) ?? false
   }
 
   private func edit(
@@ -196,10 +205,16 @@ extension SendbirdEmulator {
   private func enter(
     _ frame: SendbirdFrame, from id: EmulatorConnectionID, _ person: Person
   ) throws(SendbirdFault) {
+    if let url = frame.payload.text("channel_url"), deletedRooms.contains(ChannelID(url)) {
+      throw SendbirdFault(900070, "The channel was deleted.")
+    }
     let room = try roomOfFrame(frame)
     guard room.isOpen else { throw SendbirdFault(900090, "Not an open channel.") }
     try mayEnter(person, room)
     let isNew = room.participants[person.id] == nil
+    if isNew, hasRealLimits, room.participants.count >= SendbirdLimits.participants {
+      throw SendbirdFault(900400, "Too many participants.")
+    }
     room.participants[person.id, default: []].insert(id.number)
     answerEntry(frame, in: room, to: id)
     if isNew { announceEntry(SendbirdCategory.entered, person, in: room, except: id) }

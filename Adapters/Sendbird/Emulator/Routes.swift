@@ -126,8 +126,9 @@ extension SendbirdEmulator {
     // A group is not found below the paths of open channels, nor the other way round.
     if let kind = path.first, kind == "group_channels" || kind == "open_channels" { call.parameters["ct"] = kind }
     if route.pattern.last != "session_key" { try requireActor(call) }
-    if isOverRate(route.name, limit: settings.maxRequestsPerSecond) { return tooManyRequests() }
-    return Self.response(try handler(self, call))
+    if isOverRate(route.name, limit: settings.maxRequestsPerSecond) { return Self.tooManyRequests(rate(route.name)) }
+    try BodyTypes.check(call.body, isMessage: route.pattern.contains("messages"))
+    return rated(Self.response(try handler(self, call)), route.name)
   }
 
   private func call(_ request: HTTPRequest, _ target: SendbirdTarget) throws(SendbirdFault) -> Call {
@@ -167,14 +168,6 @@ extension SendbirdEmulator {
     }
     if target.path.isEmpty { return Self.response(.empty) }
     return Self.response(SendbirdFault(400404, "The requested URL was not found.", httpStatus: 404))
-  }
-
-  private func tooManyRequests() -> HTTPResponse {
-    var response = Self.response(SendbirdFault(500910, "Too many requests.", httpStatus: 429))
-    response.headers["X-RateLimit-Remaining"] = "0"
-    response.headers["X-RateLimit-RetryAfter"] = "1"
-    response.headers["Retry-After"] = "1"
-    return response
   }
 
   static func response(_ answer: Answer) -> HTTPResponse {

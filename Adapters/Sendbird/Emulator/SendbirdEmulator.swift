@@ -10,7 +10,9 @@ import UnifiedChat
 /// `historyForNewMembers` (who joins sees older messages; default true), `autoAcceptInvitations` (default true),
 /// `hugeGap` (messages that make a gap huge; default 300), `maxRequestsPerSecond` and `maxMessagesPerSecond` (rates that
 /// answer 500910 and 900200; default: none, since the vendor's depend on the plan), `webhookURL` (a URL of this machine
-/// that is told what happens; default: none), `webhooks` (which categories, without the kind of channel; default: all).
+/// that is told what happens; default: none), `webhooks` (which categories, without the kind of channel; default: all),
+/// `pushURL` (a URL of this machine that plays the push services; default: none), `pushWhileOnline` (push also to those
+/// who have a socket; default false).
 public final class SendbirdEmulator: VendorEmulator {
   public static let vendor = "sendbird"
   public var baseURL: String
@@ -32,6 +34,8 @@ public final class SendbirdEmulator: VendorEmulator {
   var reportLogs: [JSONValue] = []
   /// Bans and mutes of all channels of a custom type.
   var typeRestrictions: [Key: [UserID: Restriction]] = [:]
+  /// Open channels that were deleted: entering one is another error than entering what never was.
+  var deletedRooms: Set<ChannelID> = []
   /// Ids that records gave to messages, by channel.
   var loadedIDs: [Key: Int64] = [:]
   /// Channels whose unread numbers are not counted yet.
@@ -172,17 +176,6 @@ public final class SendbirdEmulator: VendorEmulator {
   }
 
   var hasRealLimits: Bool { options.limits == .real }
-
-  /// True when `key` was used more than `limit` times within the present second.
-  func isOverRate(_ key: String, limit: Int64?) -> Bool {
-    guard let limit else { return false }
-    let second = now / 1000
-    var rate = rates[key] ?? (second, 0)
-    if rate.second != second { rate = (second, 0) }
-    rate.count += 1
-    rates[key] = rate
-    return rate.count > limit
-  }
 }
 
 /// What `EmulatorOptions.settings` may say.
@@ -195,6 +188,9 @@ struct EmulatorSettings {
   var maxRequestsPerSecond: Int64?
   var maxMessagesPerSecond: Int64?
   var webhooks = SendbirdWebhooks()
+  /// "" for none.
+  var pushURL = ""
+  var pushWhileOnline = false
 
   init(_ settings: [String: JSONValue]) throws(EmulatorError) {
     for (name, value) in settings.sorted(by: { $0.key < $1.key }) {
@@ -206,23 +202,26 @@ struct EmulatorSettings {
       case "hugeGap": hugeGap = try Self.positive(name, value)
       case "maxRequestsPerSecond": maxRequestsPerSecond = try Self.positive(name, value)
       case "maxMessagesPerSecond": maxMessagesPerSecond = try Self.positive(name, value)
-      case "webhookURL": webhooks.url = try Self.webhookURL(value)
+      case "webhookURL": webhooks.url = try Self.ownURL(name, value)
+      case "pushURL": pushURL = try Self.ownURL(name, value)
+      case "pushWhileOnline": pushWhileOnline = try Self.bool(name, value)
       case "webhooks": webhooks.categories = try Self.categories(value)
       default:
         throw EmulatorError(
           .invalidOption,
           "setting \(name) is unknown; sendbird has dedupRequestID, autoCreateUsers, historyForNewMembers, "
-            + "autoAcceptInvitations, hugeGap, maxRequestsPerSecond, maxMessagesPerSecond, webhookURL, webhooks")
+            + "autoAcceptInvitations, hugeGap, maxRequestsPerSecond, maxMessagesPerSecond, webhookURL, webhooks, pushURL, "
+            + "pushWhileOnline")
       }
     }
   }
 
   /// Only this machine is called.
-  private static func webhookURL(_ value: JSONValue) throws(EmulatorError) -> String {
+  private static func ownURL(_ name: String, _ value: JSONValue) throws(EmulatorError) -> String {
     let hosts = ["http://127.0.0.1", "http://localhost", "http://[::1]"]
     guard let url = value.string,
       hosts.contains(where: { url == $0 || url.hasPrefix($0 + ":") || url.hasPrefix($0 + "/") })
-    else { throw EmulatorError(.invalidOption, "setting webhookURL must be an http URL of this machine") }
+    else { throw EmulatorError(.invalidOption, "setting \(name) must be an http URL of this machine") }
     return url
   }
 

@@ -25,6 +25,7 @@ extension SendbirdEmulator {
             "bytes": .string(Base64.encode(file.bytes)),
           ]
         }),
+      "deletedRooms": .array(deletedRooms.sorted().map { .string($0.rawValue) }),
       "exports": .array(exports), "announcements": .array(announcements.map { .object($0) }),
       "scheduled": .array(scheduled.map { .object($0) }), "reports": .array(reportLogs),
       "typeRestrictions": .array(
@@ -98,7 +99,8 @@ extension SendbirdEmulator {
       "readAt": .int(member.readAt), "deliveredAt": .int(member.deliveredAt), "unread": .int(member.unread),
       "mentions": .int(member.mentions), "hiddenState": .string(member.hiddenState),
       "historyOffset": .int(member.historyOffset), "pushTrigger": .string(member.pushTrigger),
-      "countPreference": .string(member.countPreference),
+      "countPreference": .string(member.countPreference), "pushSound": .string(member.pushSound),
+      "invitation": member.invitation.map { .string($0.rawValue) } ?? .null,
     ]
   }
 
@@ -131,6 +133,7 @@ extension SendbirdEmulator {
     nextMessageID = root.number("nextMessageID") ?? 0
     nextNumber = root.number("nextNumber") ?? 0
     changeNumber = root.number("changeNumber") ?? 0
+    deletedRooms = Set(root.texts("deletedRooms").map { ChannelID($0) })
     exports = root.list("exports")
     needsTimers = true
     announcements = root.list("announcements").compactMap(\.object)
@@ -255,6 +258,10 @@ extension SendbirdEmulator {
     member.historyOffset = json.number("historyOffset") ?? 0
     member.pushTrigger = json.text("pushTrigger") ?? "default"
     member.countPreference = json.text("countPreference") ?? "all"
+    member.pushSound = json.text("pushSound") ?? "default"
+    // Older snapshots do not say whose an open invitation is.
+    let invitation = json.text("invitation").flatMap(Invitation.init) ?? .byNonFriend
+    member.invitation = member.isJoined ? nil : invitation
     room.members[person.id] = member
     person.rooms[room.url] = room
   }

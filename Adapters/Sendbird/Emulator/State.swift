@@ -72,6 +72,8 @@ final class Membership {
   var joinedAt: Int64
   var invitedAt: Int64 = 0
   var inviter: UserID?
+  /// nil once it is answered.
+  var invitation: Invitation?
   /// Everything created up to here is read; ms.
   var readAt: Int64
   var deliveredAt: Int64
@@ -81,6 +83,7 @@ final class Membership {
   /// What is older is not shown to this user; ms.
   var historyOffset: Int64 = 0
   var pushTrigger = "default"
+  var pushSound = "default"
   var countPreference = "all"
 
   init(_ person: Person, state: String, at now: Int64) {
@@ -128,6 +131,8 @@ final class StoredMessage {
   /// Texts by language.
   var translations = JSONObject()
   var mentionTemplate = ""
+  /// Of the sending alone: no part of what is kept.
+  var pushes = false
 
   init(id: Int64, type: String, createdAt: Int64) {
     self.id = id

@@ -26,7 +26,8 @@ extension SendbirdEmulator {
     },
     Route("PUT", "users/{user}/channel_invitation_preference") { (e, c) throws(SendbirdFault) in
       let person = try e.ownPerson(c)
-      person.autoAccept = c.flag("auto_accept") ?? true
+      guard let accepts = c.flag("auto_accept") else { throw SendbirdFault(400105, "auto_accept is missing.") }
+      person.autoAccept = accepts
       return .json(["auto_accept": .bool(person.autoAccept)])
     },
     Route("GET", "users/{user}/unread_message_count") { (e, c) throws(SendbirdFault) in try e.unreadMessages(c) },
@@ -312,9 +313,12 @@ extension SendbirdEmulator {
   private func groupChannelCount(_ call: Call) throws(SendbirdFault) -> Answer {
     let person = try ownPerson(call)
     let state = call.query["state"] ?? "all"
+    guard ["all", "joined", "invited", "invited_by_friend", "invited_by_non_friend"].contains(state) else {
+      throw SendbirdFault(400111, "Unknown state.")
+    }
     let count = person.rooms.values.count { room in
-      let mine = room.members[person.id]?.state
-      return state == "all" || (state.hasPrefix("invited") ? mine == "invited" : mine == state)
+      let mine = room.members[person.id]
+      return state == "all" || mine?.state == state || mine?.invitation?.rawValue == state
     }
     return .json(["group_channel_count": .int(Int64(count))])
   }

@@ -68,7 +68,8 @@ extension SendbirdEmulator: CallingEmulator {
     return []
   }
 
-  private func send(_ request: HTTPRequest, tries: Int) {
+  /// Calls a server of this machine; a call that fails is made again until `SendbirdWebhooks.tries`.
+  func send(_ request: HTTPRequest, tries: Int) {
     lastCall &+= 1
     pendingCalls[lastCall] = SendbirdPendingCall(request: request, tries: tries)
     waitingCalls.append(EmulatorCall(id: lastCall, request: request))

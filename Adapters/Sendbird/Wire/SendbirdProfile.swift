@@ -50,6 +50,10 @@ public enum SendbirdLimits {
   public static let channelURLLength = 100
   public static let nicknameLength = 80
   public static let metaArrays = 5
+  /// Values of one array beside a message. The vendor has a code for too many and no number: 100 is chosen.
+  public static let metaArrayValues = 100
+  /// Of a classic open channel.
+  public static let participants = 1000
   public static let metadataItems = 5
   public static let metadataKeyLength = 128
   public static let metadataValueLength = 190

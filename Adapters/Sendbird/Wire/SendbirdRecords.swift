@@ -91,10 +91,12 @@ extension SendbirdMapping {
     }
     var (provenance, customData) = SendbirdUserForm.envelope(wire.metadata)
     var finding: EnvelopeFinding?
-    var isOwn = false
+    var (isSelf, isOwn) = (false, false)
     if let known = provenance, let envelope = known.json().object {
-      // Users write such an envelope of themselves, which says nothing that is not theirs to say.
-      isOwn = known.origin.vendor == SendbirdErrors.vendor && known.origin.id == wire.id.rawValue
+      isSelf = known.origin.vendor == SendbirdErrors.vendor && known.origin.id == wire.id.rawValue
+      // Users write such an envelope of themselves, unsigned, which says nothing that is not theirs to say. One with a
+      // signature is an import's, and is believed for the signature alone.
+      isOwn = isSelf && envelope[Provenance.signatureMember] == nil
       if case .tool(let reader) = view, !isOwn {
         finding = reader.finding(of: envelope, at: .user(wire.id.rawValue))
         if finding != nil { (provenance, customData) = (nil, nil) }
@@ -109,7 +111,7 @@ extension SendbirdMapping {
     }
     let record = UserRecord(
       user: user, isPlaceholder: !isOwn && provenance?.kept.flag("placeholder") ?? false,
-      origin: isOwn ? nil : provenance?.origin,
+      origin: isSelf ? nil : provenance?.origin,
       raw: raw.map { JSONText(unchecked: JSONValue.object($0).text()) })
     return (record, finding)
   }
