@@ -777,6 +777,60 @@ async function main() {
     check('exactly two tokens were needed', tokens === 2);
   });
 
+  await part('refusals and invitations', async () => {
+    const params = (sb, ids, more = {}) => {
+      const p = new sb.GroupChannelParams();
+      p.addUserIds(ids);
+      return Object.assign(p, more);
+    };
+    check('a strict creation with an unknown user is 400111', await refusal(() => alice.GroupChannel.createChannel(params(alice, ['nobody'], { isStrict: true }))) === 400111);
+    const room = await alice.GroupChannel.createChannel(params(alice, ['nobody', 'carol']));
+    check('another leaves him out', room.memberCount === 2);
+    await alice.blockUserWithUserId('bob');
+    check('who blocks may not invite the blocked', await refusal(() => room.inviteWithUserIds(['bob'])) === 400701);
+    check('nor the blocked him who blocks', await refusal(() => bob.GroupChannel.createChannel(params(bob, ['alice']))) === 400702);
+    await alice.unblockUserWithUserId('bob');
+    const arrays = list => done(f => {
+      const q = new alice.UserMessageParams();
+      q.message = 'arrays';
+      q.metaArrays = list.map(([key, values]) => new alice.MessageMetaArray(key, values));
+      room.sendUserMessage(q, f);
+    });
+    check('too many arrays are 900027', await refusal(() => arrays([1, 2, 3, 4, 5, 6].map(i => ['k' + i, ['v']]))) === 900027);
+    check('too many values are 900028', await refusal(() => arrays([['k', Array.from({ length: 101 }, (_, i) => 'v' + i)]])) === 900028);
+    const short = await alice.OpenChannel.createChannel('short', '', '');
+    const his = await bob.OpenChannel.getChannel(short.url);
+    await short.delete();
+    check('entering what was deleted is 900070', await refusal(() => his.enter()) === 900070);
+
+    await bob.setChannelInvitationPreference(false);
+    await bob.addFriends(['alice']);
+    const byFriend = await alice.GroupChannel.createChannel(params(alice, ['bob']));
+    const byOther = await carol.GroupChannel.createChannel(params(carol, ['bob']));
+    const mine = async filter => {
+      const query = bob.GroupChannel.createMyGroupChannelListQuery();
+      Object.assign(query, { includeEmpty: true, memberStateFilter: filter });
+      return (await query.next()).map(c => c.url).join();
+    };
+    check('invited by a friend', await mine('invited_by_friend') === byFriend.url);
+    check('invited by another', await mine('invited_by_non_friend') === byOther.url);
+    const counts = await Promise.all(['invited_by_friend', 'invited_by_non_friend', 'invited_only'].map(s => bob.getGroupChannelCount(s)));
+    check('and counted so', counts.join() === '1,1,2');
+    await (await bob.GroupChannel.getChannel(byFriend.url)).acceptInvitation();
+    check('an accepted one is open no more', await mine('invited_by_friend') === '');
+    await bob.setChannelInvitationPreference(true);
+    await bob.deleteFriends(['alice']);
+
+    const later = zone => {
+      const p = new alice.ScheduledUserMessageParams();
+      p.message = 'later';
+      p.setSchedule(2090, 1, 31, 10, 5, zone);
+      return room.registerScheduledUserMessage(p);
+    };
+    check('a schedule keeps its zone', (await later('Asia/Seoul')).scheduledTimezone === 'Asia/Seoul' && (await later('Etc/GMT+9')).scheduledTimezone === 'Etc/GMT+9');
+    check('an unknown zone is refused', await refusal(() => later('Nowhere/Town')) === 400111);
+  });
+
   await part('away and back', async () => {
     bob.setBackgroundState();
     await until(() => bob.getConnectionState() !== 'OPEN');
