@@ -5,14 +5,15 @@ enum CacheOpening {
   /// Up to this size a file is checked whole on each opening; a larger one only if it was not closed in order.
   static let alwaysCheckedSize: Int64 = 32 << 20
 
+  /// - Parameter observer: for tests; see `LocalCache`.
   static func open(
-    _ file: CacheFile, identity: CacheIdentity
+    _ file: CacheFile, identity: CacheIdentity, observer: Database.Observer? = nil
   ) throws(ChatError) -> (database: Database, recovery: CacheRecovery?) {
     do throws(ChatError) {
       // Before anything is written. A header of which nothing can be believed goes the way of all damage.
       if let version = file.headerVersion() { try CacheMigrations.refuseNewer(version, path: file.path) }
       try file.create()
-      let database = try fresh(path: file.path, identity: identity)
+      let database = try fresh(path: file.path, identity: identity, observer: observer)
       try check(database, size: file.size)
       try database.run("INSERT OR REPLACE INTO meta VALUES ('closed', 'no')")
       return (database, nil)
@@ -23,9 +24,13 @@ enum CacheOpening {
   }
 
   /// Opens `path`, sets it up and brings it to the present schema.
-  static func fresh(path: String, identity: CacheIdentity) throws(ChatError) -> Database {
+  static func fresh(
+    path: String, identity: CacheIdentity, observer: Database.Observer? = nil
+  ) throws(ChatError) -> Database {
     let database = try Database(path: path, mode: .create)
     try database.setUp()
+    database.observer = observer
+    defer { database.observer = nil }
     try CacheMigrations.run(on: database)
     try claim(database, for: identity)
     return database

@@ -6,10 +6,12 @@ import UnifiedChat
 public enum MessageChange: Sendable, Hashable {
   /// Known already, older than what is known, or cleared by the user.
   case unchanged
-  case inserted(Message)
+  /// `replies`: of the tombstone of something that was never here, what quoted it.
+  case inserted(Message, replies: [Message] = [])
   case updated(Message)
-  /// `wasCountable`: before, it counted as unread for those who had not read it.
-  case recalled(Message, wasCountable: Bool)
+  /// `wasCountable`: before, it counted as unread for those who had not read it. `replies`: what quoted it, and has its
+  /// words no more.
+  case recalled(Message, wasCountable: Bool, replies: [Message])
   /// A message of this device was pending and is committed now.
   case sent(Message)
   /// A second copy of one send: kept out of sight, this one stays.
@@ -34,6 +36,7 @@ extension CacheSession {
     guard let id = message.id, let position = message.position else { return .unchanged }
     try touchChannel(message.channel)
     if let cleared = try clearedPosition(of: message.channel), position <= cleared { return .unchanged }
+    let message = try withoutRecalledQuote(message)
     let known = try row(of: id, in: message.channel)
     if let twin = try twin(of: message), twin.row != known?.row {
       return try join(message, twin: twin, known: known)
@@ -41,13 +44,17 @@ extension CacheSession {
     guard let known else {
       let isHidden = try self.isHidden(id, in: message.channel)
       _ = try write(message, visibility: isHidden ? .hidden : .visible)
-      return isHidden ? .unchanged : .inserted(message)
+      // The tombstone of something that was never here itself, but in quotes.
+      let replies = message.isRecalled ? try eraseQuotes(of: message) : []
+      guard !isHidden else { return .unchanged }
+      return .inserted(message, replies: replies)
     }
     return try update(known, with: message, from: origin)
   }
 
   /// The acknowledgement of a send of this device: the row of `localID` becomes `message`.
   public func confirm(_ localID: LocalID, as message: Message) throws(ChatError) -> MessageChange {
+    let message = try withoutRecalledQuote(message)
     guard let id = message.id, message.position != nil, let pending = try row(of: localID) else {
       return try merge(message)
     }
@@ -105,6 +112,20 @@ extension CacheSession {
       [.text(id.rawValue), .int(row)])
   }
 
+  /// Other copies of one send, which the service stored beside the one that is shown.
+  public func copies(of message: Message) throws(ChatError) -> [Message] {
+    guard let id = message.id, let known = try row(of: id, in: message.channel)?.message, let sender = known.sender,
+      let client = known.clientMessageID
+    else { return [] }
+    return try database.all(
+      """
+      SELECT \(MessageRow.columns) FROM messages
+      WHERE channel = ? AND sender = ? AND client_id = ? AND visibility = 'duplicate' AND duplicate_of = ?
+      """,
+      [.text(message.channel.rawValue), .text(sender.rawValue), .text(client.rawValue), .text(id.rawValue)]
+    ) { row throws(ChatError) in try MessageRow(row).message }
+  }
+
   private func promote(
     _ pending: MessageRow, to committed: Message, replacing known: MessageRow?
   ) throws(ChatError) -> MessageChange {
@@ -151,8 +172,10 @@ extension CacheSession {
     next.sender = next.sender ?? known.message.sender
     guard next != known.message else { return .unchanged }
     try rewrite(known.row, as: next)
+    let replies = message.isRecalled ? try eraseQuotes(of: next) : []
     guard known.visibility == .visible else { return .unchanged }
-    return message.isRecalled ? .recalled(next, wasCountable: known.message.isCountable) : .updated(next)
+    return message.isRecalled
+      ? .recalled(next, wasCountable: known.message.isCountable, replies: replies) : .updated(next)
   }
 
   /// What remains of a recalled message: who, where and when, and nothing of what it said.

@@ -245,6 +245,14 @@ extension CacheSession {
     return try store(message)
   }
 
+  /// What a message that is still to be sent answers, with its quote as it is now.
+  func setReply(_ reply: Reply, ofOutbox localID: LocalID) throws(ChatError) {
+    guard var entry = try outboxEntry(localID) else { return }
+    entry.draft.replyTo = reply
+    try database.run(
+      "UPDATE outbox SET payload = ? WHERE local_id = ?", [.text(payload(of: entry)), .text(localID.rawValue)])
+  }
+
   /// The attachment was uploaded: the bytes are not needed any more. Nothing happens when the message has another one
   /// by now.
   public func setUploaded(

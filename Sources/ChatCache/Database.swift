@@ -21,6 +21,9 @@ final class Database: @unchecked Sendable {
   private var isInTransaction = false
   /// What SQLite is made to answer in place of beginning or ending a transaction; nil: it is asked. For tests.
   var injected: ((_ sql: String) -> Int32?)?
+  /// Called after each statement, with a way to run further ones. For tests.
+  typealias Observer = (_ run: (String) throws(ChatError) -> Void) -> Void
+  var observer: Observer?
 
   /// How long another process may hold the lock before a call of ours gives up, in milliseconds.
   static let patience: Int32 = 10_000
@@ -76,6 +79,28 @@ final class Database: @unchecked Sendable {
 
   /// Runs statements that give no rows, separated by semicolons.
   func execute(_ sql: String) throws(ChatError) {
+    guard observer != nil else { return try executeAll(sql) }
+    var rest = sql[...]
+    while let (statement, more) = Self.nextStatement(of: rest) {
+      try executeAll(statement)
+      observer?(executeAll)
+      rest = more
+    }
+  }
+
+  /// The first statement of several, and what comes behind it; nil when nothing is left but space.
+  private static func nextStatement(of sql: Substring) -> (String, Substring)? {
+    var end = sql.startIndex
+    while let semicolon = sql[end...].firstIndex(of: ";") {
+      end = sql.index(after: semicolon)
+      let statement = String(sql[..<end])
+      // A semicolon in a string or a comment ends nothing.
+      if sqlite3_complete(statement) != 0 { return (statement, sql[end...]) }
+    }
+    return sql.contains { !$0.isWhitespace } ? (String(sql), sql[sql.endIndex...]) : nil
+  }
+
+  private func executeAll(_ sql: String) throws(ChatError) {
     let code = sqlite3_exec(handle, sql, nil, nil, nil)
     guard code == SQLITE_OK else { throw failure(code) }
   }
@@ -92,9 +117,12 @@ final class Database: @unchecked Sendable {
     _ sql: String, _ values: [SQLValue] = [], _ body: (Row) throws(ChatError) -> Void
   ) throws(ChatError) {
     let statement = try prepare(sql)
-    defer { rest(statement) }
-    try bind(values, to: statement)
-    while try step(statement) { try body(Row(statement: statement)) }
+    do {
+      defer { rest(statement) }
+      try bind(values, to: statement)
+      while try step(statement) { try body(Row(statement: statement)) }
+    }
+    observer?(executeAll)
   }
 
   /// The first row, mapped; nil when there is none.

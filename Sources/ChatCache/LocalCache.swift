@@ -45,6 +45,22 @@ public final class LocalCache: Sendable {
     }
   }
 
+  /// As `init(_:at:)` of a folder; `observer` is called after each statement of an upgrade. For tests of what a kill, a
+  /// full disk or a step outside of the transaction leaves in the middle.
+  /// - Parameter observer: gets a way to run further SQL on the same connection, which is not observed.
+  package init(
+    _ identity: CacheIdentity, directory: String,
+    afterEachStatement observer: @escaping (_ run: (String) throws(ChatError) -> Void) -> Void
+  ) throws(ChatError) {
+    self.identity = identity
+    let file = CacheFile(identity: identity, directory: directory)
+    let opened = try CacheOpening.open(file, identity: identity, observer: observer)
+    path = file.path
+    recovery = opened.recovery
+    outboxLock = OutboxLock(path: file.path + "-lock")
+    database = Mutex(opened.database)
+  }
+
   /// One transaction that changes nothing.
   public func read<Value: Sendable>(
     _ body: (CacheSession) throws(ChatError) -> Value
@@ -158,16 +174,32 @@ extension LocalCache {
       if removed == 0 { return }
     }
   }
+}
 
-  /// Lets SQLite answer what `answer` says to the beginnings and ends of transactions; for tests.
-  func inject(_ answer: (@Sendable (_ sql: String) -> Int32?)?) {
+// For tests, also those that a program runs: what happens to the disk under a cache.
+extension LocalCache {
+  /// Lets SQLite answer what `answer` says to the beginnings and ends of transactions.
+  package func inject(_ answer: (@Sendable (_ sql: String) -> Int32?)?) {
     database.withLock { $0?.injected = answer }
   }
 
-  /// Limits the file, as a full disk would; for tests.
-  func limitPages(to count: Int) throws(ChatError) {
+  /// Limits the file, as a full disk would: it grows no further than this, and never shrinks for it.
+  package func limitPages(to count: Int) throws(ChatError) {
     try database.withLock { (database) throws(ChatError) in
       try Self.opened(database).query("PRAGMA max_page_count = \(count)") { _ throws(ChatError) in }
     }
   }
+
+  /// Where the file of `identity` lies in a folder.
+  package static func path(of identity: CacheIdentity, in directory: String) -> String {
+    CacheFile(identity: identity, directory: directory).path
+  }
+
+  /// Runs SQL on a closed file, which stays of the version that it is.
+  package static func run(_ sql: String, onFile path: String) throws(ChatError) {
+    try Database(path: path, mode: .create).execute(sql)
+  }
+
+  /// The version that a file is brought to.
+  package static var schemaVersion: Int { Int(CacheMigrations.current) }
 }

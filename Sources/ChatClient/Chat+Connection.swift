@@ -271,6 +271,8 @@ extension Chat {
     let isErasing = kinds.contains {
       switch $0 {
       case .messageRecalled, .messageHidden, .historyCleared, .channelDeleted: true
+      // A reply out of which a quote was taken.
+      case .messageUpdated(let message): if case .recalled? = message.replyTo?.quoted?.content { true } else { false }
       default: false
       }
     }

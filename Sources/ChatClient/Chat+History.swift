@@ -118,13 +118,16 @@ extension Chat {
   private func page(_ walk: HistoryWalk, _ channel: ChannelID) throws(ChatError) -> MessagePage {
     let first = walk.messages.first?.position ?? walk.start.position
     let last = walk.messages.last?.position ?? walk.start.position
-    let (hasOlder, hasNewer) = try opened(.history).read { session throws(ChatError) in
-      (try session.mayHave(.older, than: first, in: channel), try session.mayHave(.newer, than: last, in: channel))
+    let (hasOlder, hasNewer, messages) = try opened(.history).read { session throws(ChatError) in
+      (
+        try session.mayHave(.older, than: first, in: channel), try session.mayHave(.newer, than: last, in: channel),
+        try session.withoutLateQuotes(walk.messages)
+      )
     }
     // Nothing known of what is there: a cursor would lead to this page again.
     let isNowhere = walk.messages.isEmpty && walk.isAtEnd && walk.direction == .older
     return MessagePage(
-      messages: walk.messages, older: hasOlder && !isNowhere ? HistoryStart.cursor(first) : nil,
+      messages: messages, older: hasOlder && !isNowhere ? HistoryStart.cursor(first) : nil,
       newer: hasNewer && last != .highest ? HistoryStart.cursor(last) : nil)
   }
 
@@ -168,6 +171,15 @@ extension Chat {
 }
 
 extension CacheSession {
+  /// A later part of a page may have brought the recall of what an earlier part quotes.
+  fileprivate func withoutLateQuotes(_ messages: [Message]) throws(ChatError) -> [Message] {
+    guard messages.contains(where: { $0.replyTo?.quoted != nil }) else { return messages }
+    return try messages.map { message throws(ChatError) in
+      guard message.replyTo?.quoted != nil, let id = message.id else { return message }
+      return try self.message(id, in: message.channel) ?? message
+    }
+  }
+
   /// Whether something may stand beyond `position`: false only when it is known that nothing does.
   fileprivate func mayHave(
     _ direction: HistoryQuery.Direction, than position: MessagePosition, in channel: ChannelID

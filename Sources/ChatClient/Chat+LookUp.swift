@@ -64,7 +64,8 @@ extension Chat {
       for message in messages {
         let change = try session.merge(message, from: .read)
         guard let id = message.id, let position = message.position else { continue }
-        if case .inserted = change {
+        if case .inserted(_, let replies) = change {
+          kinds += replies.map { .messageUpdated($0) }
           if toldBefore.contains(id) { continue }
           if position > missedFrom {
             missed.append(id)

@@ -38,10 +38,18 @@ extension Chat {
     return changed
   }
 
-  /// Takes back for all. One that has not left yet is cancelled. Taking back twice is no error.
+  /// Takes back for all. One that has not left yet is cancelled. Taking back twice is no error. Copies of the same send
+  /// that the service stores beside it are taken back with it: they would come to light once it is gone.
   public func recall(_ message: Message) async throws(ChatError) -> Message {
     if message.id == nil, let localID = message.localID { return try await recallWaiting(message, localID) }
     try await require(.messageRecall, .recall)
+    let copies = try opened(.recall).read { session throws(ChatError) in try session.copies(of: message) }
+    for copy in copies where !copy.isRecalled {
+      do throws(ChatError) { apply(.messageRecalled(try await ask(await adapter.recall(copy)))) } catch {
+        // Gone already, by whomever.
+        guard error.kind == .conflict || error.kind == .notFound else { throw error }
+      }
+    }
     var tombstone = message
     do throws(ChatError) { tombstone = try await ask(await adapter.recall(message)) } catch {
       // Another device, or a try whose answer was lost, was first.

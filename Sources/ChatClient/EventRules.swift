@@ -72,13 +72,14 @@ extension CacheSession {
   func events(of change: MessageChange, isNew: Bool) throws(ChatError) -> [ChatEvent.Kind] {
     switch change {
     case .unchanged, .duplicate: return []
-    case .inserted(let message):
-      guard isNew else { return [.messageUpdated(message)] }
-      return [.messageReceived(message)] + (message.isCountable ? try counted(message, 1) : [])
+    case .inserted(let message, let replies):
+      let others = replies.map { ChatEvent.Kind.messageUpdated($0) }
+      guard isNew else { return [.messageUpdated(message)] + others }
+      return [.messageReceived(message)] + others + (message.isCountable ? try counted(message, 1) : [])
     case .updated(let message): return [.messageUpdated(message)]
     case .sent(let message): return [.messageSent(message)]
-    case .recalled(let message, let wasCountable):
-      return [.messageRecalled(message)] + (wasCountable ? try counted(message, -1) : [])
+    case .recalled(let message, let wasCountable, let replies):
+      return [.messageRecalled(message)] + replies.map { .messageUpdated($0) } + (wasCountable ? try counted(message, -1) : [])
     }
   }
 
@@ -95,7 +96,7 @@ extension CacheSession {
     }
     return try events(of: try merge(tombstone), isNew: false).map { kind in
       // One that was never seen comes as a tombstone, not as an edit.
-      if case .messageUpdated(let now) = kind { .messageRecalled(now) } else { kind }
+      if case .messageUpdated(let now) = kind, now.id == id { .messageRecalled(now) } else { kind }
     }
   }
 
