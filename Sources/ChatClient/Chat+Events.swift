@@ -90,7 +90,8 @@ extension Chat {
         }
         let lifted = lifts && message.sender == session.owner ? try session.liftMark(by: message) : []
         let kinds = try session.events(of: change, isNew: true) + lifted
-        return (kinds, try session.channel(message.channel) == nil)
+        // One that was never described counts as one that was left.
+        return (kinds, try !session.isMember(of: message.channel))
       }
     } catch {
       log(.error, "\(error)")
@@ -152,25 +153,61 @@ extension Chat {
     for case .messageSent(let message) in kinds { settle(message.localID, .success(message)) }
   }
 
-  /// The first message of a channel that was never described: the channel is told first, then the message. When the
-  /// server does not say, the message is told all the same.
+  /// The first message of a channel that was never described, or was left: the channel is told first, then the message.
+  /// When the server does not say, the message is told all the same; when it says that this user has no part in the
+  /// channel, the message was not for them and is thrown away.
   private func describe(_ channel: ChannelID) {
     guard held[channel] == nil else { return }
     held[channel] = []
     Task { [weak self, adapter, session] in
-      var found: Channel?
-      do { found = try await adapter.channel(channel) } catch { self?.log(.error, "\(error)") }
-      await self?.described(channel, as: found, session)
+      do throws(ChatError) {
+        await self?.described(channel, as: try await adapter.channel(channel), session)
+      } catch {
+        await self?.notDescribed(channel, error, session)
+      }
     }
   }
 
-  private func described(_ channel: ChannelID, as found: Channel?, _ session: Int) {
+  private func described(_ channel: ChannelID, as found: Channel, _ session: Int) {
     guard session == self.session else { return }
+    if found.myState == .left || found.myState == .banned { return drop(channel) }
     let waiting = held.removeValue(forKey: channel) ?? []
-    if let found {
-      for told in stored(ChatEvent(.channelJoined(found))) { publish(told.kind, told.source) }
-    }
+    for told in stored(ChatEvent(.channelJoined(found))) { publish(told.kind, told.source) }
     for event in waiting { hub.publish(event) }
+  }
+
+  private func notDescribed(_ channel: ChannelID, _ error: ChatError, _ session: Int) {
+    guard session == self.session else { return }
+    switch error.kind {
+    case .permission, .notFound: return drop(channel)
+    default: break
+    }
+    log(.error, "\(error)")
+    for event in held.removeValue(forKey: channel) ?? [] { hub.publish(event) }
+  }
+
+  /// Throws away what was held of a channel that is not this user's.
+  private func drop(_ channel: ChannelID) {
+    let waiting = held.removeValue(forKey: channel) ?? []
+    var ids: [MessageID] = []
+    for event in waiting {
+      switch event.kind {
+      case .messageReceived(let message): if let id = message.id { ids.append(id) }
+      case .messagesBackfilled, .unreadChanged: break
+      default: hub.publish(event)
+      }
+    }
+    let dropped = ids
+    do throws(ChatError) {
+      try store(in: channel) { session throws(ChatError) in
+        for id in dropped { try session.remove(id, in: channel) }
+        // Nothing comes by itself any more.
+        _ = try session.openGaps(in: [channel])
+      }
+    } catch {
+      log(.error, "\(error)")
+    }
+    log(.error, "dropped \(ids.count) messages of a channel that is not this user's: \(channel)")
   }
 
   func releaseHeld() {

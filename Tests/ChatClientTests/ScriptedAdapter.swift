@@ -55,6 +55,7 @@ actor ScriptedAdapter: ChatAdapter {
   private(set) var uploaded: [String] = []
   private(set) var uploadedBytes: [[UInt8]] = []
   private var membersRefusal: ChatError?
+  private var channelRefusal: ChatError?
   private var connectErrors: [ChatError?] = []
   private var connectsHeld = false
   private var disconnectsHeld = false
@@ -103,6 +104,7 @@ actor ScriptedAdapter: ChatAdapter {
 
   func setMembers(_ members: [Member], of channel: ChannelID = "c") { memberships[channel] = members }
   func refuseMembers(_ error: ChatError?) { membersRefusal = error }
+  func refuseChannel(_ error: ChatError?) { channelRefusal = error }
 
   func holdUploads(_ isHeld: Bool) {
     uploadsHeld = isHeld
@@ -244,6 +246,7 @@ actor ScriptedAdapter: ChatAdapter {
 
   func channel(_ id: ChannelID) async throws(ChatError) -> Channel {
     journal.append("channel \(id)")
+    if let channelRefusal { throw channelRefusal }
     guard var channel = channels[id] else { throw ChatError(.notFound, operation: .fetchChannel) }
     channel.lastMessage = messages[id]?.last
     return channel
