@@ -37,7 +37,7 @@ struct LeanCloudExportFiles: Sendable {
     }
   }
 
-  func value(_ row: Row) -> JSONValue? { try? JSONValue(parsing: Array(buffers[row.buffer][row.range])) }
+  func value(_ row: Row) -> JSONValue? { try? JSONValue(parsing: Array(buffers[row.buffer][row.range]), limits: LeanCloudJSON.limits) }
 
   // MARK: Finding
 
@@ -80,14 +80,14 @@ struct LeanCloudExportFiles: Sendable {
   // MARK: Forms
 
   private mutating func addWhole(_ bytes: [UInt8], _ name: String) -> Bool {
-    guard let array = (try? JSONValue(parsing: bytes, limits: JSONLimits(size: .max)))?.array else { return false }
+    guard let array = (try? JSONValue(parsing: bytes, limits: JSONLimits(size: .max, loneSurrogates: .replace)))?.array else { return false }
     add(array, name)
     return true
   }
 
   /// `{"results": […]}`: what a query of the class answers. Lines of objects are no JSON document as a whole.
   private mutating func addResults(_ bytes: [UInt8], _ name: String) -> Bool {
-    guard bytes.prefix(64).contains(UInt8(ascii: "r")), let object = (try? JSONValue(parsing: bytes, limits: JSONLimits(size: .max)))?.object else {
+    guard bytes.prefix(64).contains(UInt8(ascii: "r")), let object = (try? JSONValue(parsing: bytes, limits: JSONLimits(size: .max, loneSurrogates: .replace)))?.object else {
       return false
     }
     add(object["results"]?.array ?? [.object(object)], name)
@@ -129,7 +129,7 @@ struct LeanCloudExportFiles: Sendable {
       let row = Row(buffer: number, range: start..<end)
       if let className {
         rows[className, default: []].append(row)
-      } else if let object = (try? JSONValue(parsing: Array(line)))?.object {
+      } else if let object = (try? JSONValue(parsing: Array(line), limits: LeanCloudJSON.limits))?.object {
         rows[Self.className(of: object) ?? "", default: []].append(row)
       } else {
         unreadable.append(Self.unreadable("a line that is no JSON object", name, Self.text(line)))

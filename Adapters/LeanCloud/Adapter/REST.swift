@@ -79,7 +79,7 @@ struct LeanCloudREST: Sendable {
 
   /// A status of 2xx may still carry an error.
   static func read(_ response: HTTPResponse, _ operation: ChatError.Operation) throws(ChatError) -> JSONValue {
-    let json = try? JSONValue(parsing: response.body)
+    let json = try? JSONValue(parsing: response.body, limits: LeanCloudJSON.limits)
     let isSuccess = (200...299).contains(response.status)
     if isSuccess, let json, json["error"] == nil || json["code"] == nil { return json }
     if isSuccess, response.body.isEmpty { return .object(JSONObject()) }

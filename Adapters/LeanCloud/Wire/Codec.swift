@@ -23,7 +23,7 @@ public struct LeanCloudCodec: Sendable {
   public func decode(_ payload: LeanCloudPayload) throws(LeanCloudFrameError) -> LeanCloudFrame {
     switch (subprotocol.format, payload) {
     case (.json, .text(let text)):
-      guard let object = (try? JSONValue(parsing: text))?.object else {
+      guard let object = (try? JSONValue(parsing: text, limits: LeanCloudJSON.limits))?.object else {
         throw LeanCloudFrameError("a frame that is no JSON object")
       }
       return LeanCloudFrame(object: object)
@@ -89,4 +89,9 @@ public struct LeanCloudCodec: Sendable {
     }
     return LeanCloudFrame(object: flat)
   }
+}
+
+public enum LeanCloudJSON {
+  /// Half of a surrogate pair, which some client cut off, becomes U+FFFD: a frame or a page is not lost for it.
+  public static let limits = JSONLimits(loneSurrogates: .replace)
 }

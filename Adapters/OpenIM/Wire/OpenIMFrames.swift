@@ -139,7 +139,7 @@ private struct OpenIMJSONFrame {
   let object: JSONObject
 
   init(_ bytes: [UInt8]) throws(OpenIMFrameError) {
-    guard let object = (try? JSONValue(parsing: bytes))?.object else { throw .malformed("not a JSON object") }
+    guard let object = (try? JSONValue(parsing: bytes, limits: OpenIMJSON.limits))?.object else { throw .malformed("not a JSON object") }
     self.object = object
   }
 

@@ -31,7 +31,7 @@ public enum OpenIMREST {
   /// What an answer says.
   /// - Throws: the fault inside; nil is returned for bytes that are no such envelope.
   public static func data(of body: [UInt8]) throws(OpenIMFault) -> JSONValue? {
-    guard let json = try? JSONValue(parsing: body), let code = json["errCode"]?.int else { return nil }
+    guard let json = try? JSONValue(parsing: body, limits: OpenIMJSON.limits), let code = json["errCode"]?.int else { return nil }
     guard code == 0 else {
       throw OpenIMFault(
         code: code, message: json["errMsg"]?.string ?? "", detail: json["errDlt"]?.string ?? "")
@@ -66,4 +66,9 @@ public enum OpenIMProfile {
   public static let defaultAdmin = "imAdmin"
   /// What the server's own configuration ships; refused by servers in production.
   public static let defaultSecret = "openIM123"
+}
+
+public enum OpenIMJSON {
+  /// Half of a surrogate pair, which some client cut off, becomes U+FFFD: an answer is not lost for it.
+  public static let limits = JSONLimits(loneSurrogates: .replace)
 }

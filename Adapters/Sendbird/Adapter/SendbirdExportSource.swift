@@ -48,6 +48,30 @@ public actor SendbirdExportSource: ChatSource {
     let json = try? JSONValue(parsing: option.text)
     let paths = json?.array?.compactMap(\.string) ?? [json?.string].compactMap(\.self)
     guard !paths.isEmpty else { throw Self.wrong("must be a path or a list of paths") }
+    try self.init(paths: paths, environment, transports)
+  }
+
+  /// `path` is a file, or a folder of which every `.zip` and `.json` is read.
+  init(path: String, _ environment: AdapterEnvironment, _ transports: Transports) throws(ChatError) {
+    var isFolder: ObjCBool = false
+    guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
+      throw ChatError(.notFound, operation: .readSource, detail: "there is no file \(path)")
+    }
+    var paths = [path]
+    if isFolder.boolValue {
+      let names = FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []
+      paths = names.filter(Self.isExport).sorted().map { path + "/" + $0 }
+    }
+    guard !paths.isEmpty else { throw Self.wrong("there are no files of an export in \(path)") }
+    try self.init(paths: paths, environment, transports)
+  }
+
+  private static func isExport(_ name: String) -> Bool {
+    let lower = name.lowercased()
+    return lower.hasSuffix(".zip") || lower.hasSuffix(".json")
+  }
+
+  private init(paths: [String], _ environment: AdapterEnvironment, _ transports: Transports) throws(ChatError) {
     var files: [(String, [UInt8])] = []
     for path in paths {
       guard let data = FileManager.default.contents(atPath: path) else { throw Self.wrong("cannot read \(path)") }
@@ -104,7 +128,7 @@ public actor SendbirdExportSource: ChatSource {
 
     mutating func readDocument(_ name: String, _ bytes: [UInt8]) throws(ChatError) {
       let document: JSONValue
-      do { document = try JSONValue(parsing: bytes, limits: JSONLimits(size: .max)) } catch {
+      do { document = try JSONValue(parsing: bytes, limits: JSONLimits(size: .max, loneSurrogates: .replace)) } catch {
         throw SendbirdExportSource.wrong("\(name): \(error)")
       }
       let known = ["messages", "channel", "group_channels", "open_channels", "active_users", "deactivated_users"]

@@ -78,7 +78,7 @@ struct SendbirdREST: Sendable {
   ) async throws(ChatError) -> JSONObject {
     let response: HTTPResponse
     do { response = try await http.send(request, progress: progress) } catch { throw Self.error(error, operation) }
-    let json = (try? JSONValue(parsing: response.body))?.object
+    let json = (try? JSONValue(parsing: response.body, limits: SendbirdJSON.limits))?.object
     if let json, let fault = SendbirdFault(json, httpStatus: response.status) {
       throw SendbirdErrors.error(
         code: fault.code, message: fault.message, operation: operation, httpStatus: response.status,

@@ -22,6 +22,9 @@ public enum SendbirdVendor {
       },
       issueCredential: { (user, profile, environment) async throws(ChatError) in
         try await issue(user, profile, environment, transports)
+      },
+      readExport: { (path, environment) throws(ChatError) in
+        try SendbirdExportSource(path: path, environment, transports)
       })
   }
 

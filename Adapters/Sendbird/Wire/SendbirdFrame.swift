@@ -34,7 +34,7 @@ public struct SendbirdFrame: Sendable, Hashable {
     guard name.allSatisfy({ (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }) else { throw .command }
     command = String(decoding: name, as: UTF8.self)
     do {
-      guard let object = try JSONValue(parsing: Array(piece.dropFirst(4))).object else {
+      guard let object = try JSONValue(parsing: Array(piece.dropFirst(4)), limits: SendbirdJSON.limits).object else {
         throw SendbirdFrameError.payload
       }
       payload = object
@@ -77,4 +77,9 @@ public enum SendbirdCategory {
   /// `cat` of `USEV`.
   public static let unblocked: Int64 = 20000
   public static let blocked: Int64 = 20001
+}
+
+public enum SendbirdJSON {
+  /// Half of a surrogate pair, which some client cut off, becomes U+FFFD: a frame or a page is not lost for it.
+  public static let limits = JSONLimits(loneSurrogates: .replace)
 }
