@@ -105,7 +105,7 @@ let package = Package(
       ["UnifiedChat", "ChatJSON", "ChatCrypto", "ChatInterchange", "ChatCache", "ChatClient", "ChatMigration"]),
     library(
       "AllAdapters",
-      ["UnifiedChat", "ChatTransport"]
+      ["UnifiedChat", "ChatJSON", "ChatTransport"]
         + vendors.flatMap { [.target(name: "\($0)Adapter"), .target(name: "\($0)Emulator")] },
       path: "Adapters/All"),
     program(

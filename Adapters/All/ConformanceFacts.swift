@@ -2,7 +2,7 @@
 public struct ConformanceFacts: Sendable {
   /// Names of `DeclaredDifference`.
   public var differences: Set<String> = []
-  /// Numbers by name: `text.bytes`, `text.characters`, `user.bytes`, `page.history`.
+  /// Numbers by name; see `ConformanceHarness.limits`.
   public var limits: [String: Int64] = [:]
   /// Settings of the emulator by neutral name, as JSON objects.
   public var settings: [String: String] = [:]
@@ -10,7 +10,9 @@ public struct ConformanceFacts: Sendable {
   /// `channel.` or `history.` lead into such answers; `push.prefix` is what stands before a frame's JSON.
   public var paths: [String: String] = [:]
   /// Changes that make a pushed text message an odd one: JSON Pointers into its frame, and values as JSON.
-  /// `unknownType` brings the member `zz`, `loneSurrogate` and `escapedKeys` a text.
+  /// `unknownType` brings the member `zz`, `loneSurrogate` and `escapedKeys` a text. A key that begins with `~` is a
+  /// piece of the frame's text instead, and the value what stands in its place. `history.unknownType` and
+  /// `emptyHistory` change the answer to a page.
   public var odd: [String: [String: String]] = [:]
   /// Codes with which a send is refused for good, and the names of their kinds.
   public var codes: [Int: String] = [:]
@@ -34,12 +36,15 @@ extension AllAdapters {
           "invite.acceptance": #"{"autoAcceptInvitations":false}"#, "history.newMembers": #"{"historyForNewMembers":false}"#,
         ],
         paths: [
-          "id": "/msg_id", "time": "/created_at", "unknown": "/zz_unknown", "push.prefix": "MESG",
+          "id": "/msg_id", "number": "/msg_id", "time": "/created_at", "unknown": "/zz_unknown", "push.prefix": "MESG",
           "channel.unknown": "/zz_unknown", "channel.unread": "/unread_message_count", "channel.data": "/data",
           "history.list": "/messages",
         ],
         odd: [
           "standingToken": ["/next": #""stuck""#, "/has_more": "true"], "emptyHistory": ["/messages": "[]"],
+          "history.unknownType": ["/messages/0/type": #""ZZZZ""#, "/messages/0/zz": "[1.0, 1e2, 9007199254740993]"],
+          "loneSurrogate": ["~to be changed": #"\ud83d half"#],
+          "escapedKeys": [#"~"message":"to be changed""#: #""mess\u0061ge":"escaped""#],
         ],
         codes: [
           900_020: "permission", 900_041: "permission", 900_050: "permission", 900_060: "permission", 900_080: "permission",
@@ -49,13 +54,14 @@ extension AllAdapters {
     case ("openim", _):
       ConformanceFacts(
         differences: ["ownerCannotLeave", "usersCannotBeDisabled"],
-        limits: ["page.history": 100],
+        limits: ["page.history": 100, "frame.bytes": 51_200],
         paths: [
-          "time": "/data/msgs/{channel}/Msgs/0/sendTime", "pull.list": "/data/msgs/{channel}/Msgs",
+          "time": "/data/msgs/{channel}/Msgs/0/sendTime", "number": "/data/msgs/{channel}/Msgs/0/seq", "pull.list": "/data/msgs/{channel}/Msgs",
         ],
         odd: [
           "unknownType": ["/data/msgs/{channel}/Msgs/0/contentType": "9999", "/data/msgs/{channel}/Msgs/0/content": #""eyJ6eiIgOiBbMS4wLCAxZTIsIDkwMDcxOTkyNTQ3NDA5OTNdfQ==""#],
           "readAboveMax": ["/data/conversations/0/readSeq": "999"],
+          "emptyHistory": ["/data/msgs/{channel}/Msgs": "[]"],
           "loneSurrogate": ["/data/msgs/{channel}/Msgs/0/content": #""eyJjb250ZW50IjoiXHVkODNkIGhhbGYifQ==""#], "escapedKeys": ["/data/msgs/{channel}/Msgs/0/content": #""eyJcdTAwNjNvbnRlbnQiOiJlc2NhcGVkIn0=""#],
         ],
         codes: [1302: "permission", 1402: "permission", 1403: "permission", 1204: "notFound", 1101: "notFound"],
@@ -63,14 +69,16 @@ extension AllAdapters {
     case ("leancloud", "session"):
       ConformanceFacts(
         differences: ["usersNeedNoRegistration"],
-        limits: ["user.bytes": 50, "page.history": 1000, "signature.seconds": 1],
+        limits: ["user.bytes": 50, "page.history": 1000, "signature.seconds": 1, "frame.bytes": 5120],
         settings: ["signature": #"{"signature":true}"#, "retention": #"{"retentionDays":30}"#],
         paths: ["id": "/id", "time": "/timestamp", "unknown": "/zzUnknown", "peer": "/peerId"],
         odd: leanCloudOdd)
     case ("leancloud", _):
       ConformanceFacts(
-        differences: ["usersNeedNoRegistration", "distinctSurvivesMemberChange", "mutesHaveNoEnd"],
-        limits: ["user.bytes": 64, "page.history": 100, "group.members": 500],
+        differences: ["usersNeedNoRegistration", "distinctSurvivesMemberChange", "mutesHaveNoEnd", "serviceHearsReaders"],
+        limits: [
+          "user.bytes": 64, "page.history": 100, "group.members": 500, "frame.bytes": 5120, "channel.frame.bytes": 5120,
+        ],
         settings: ["signature": #"{"signature":true}"#, "retention": #"{"retentionDays":30}"#],
         paths: [
           "id": "/id", "time": "/timestamp", "unknown": "/zzUnknown", "peer": "/peerId",

@@ -233,7 +233,7 @@ extension CaseContext {
       messages += page.items.map(\.message)
       cursor = page.next
     } while cursor != nil
-    return messages.filter { if case .system = $0.content { false } else { true } }
+    return messages.filter { !$0.isNotice }
   }
 
   /// The members as the service itself holds them.
@@ -310,6 +310,11 @@ extension CaseContext {
         content: quoted.content))
     return draft
   }
+}
+
+extension Message {
+  /// A notice of the service, which is no message of anybody.
+  var isNotice: Bool { if case .system = content { true } else { false } }
 }
 
 extension Channel {

@@ -11,6 +11,8 @@ final class CaseContext: Sendable {
   /// Its faults change what is in frames.
   private let usesJSON: Bool
   private let directory: URL
+  /// Multiplies what a case of stress takes.
+  let scale: Int
   private let state = Mutex(State())
 
   /// One installation of the client.
@@ -34,8 +36,9 @@ final class CaseContext: Sendable {
     var secrets: Set<String> = []
   }
 
-  init(id: String, harness: any ConformanceHarness, directory: URL, usesJSON: Bool = false) {
+  init(id: String, harness: any ConformanceHarness, directory: URL, usesJSON: Bool = false, scale: Int = 1) {
     self.id = id
+    self.scale = scale
     self.usesJSON = usesJSON
     self.harness = harness
     self.directory = directory

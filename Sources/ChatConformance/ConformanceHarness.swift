@@ -57,11 +57,14 @@ public protocol ConformanceHarness: Sendable {
   var capabilities: CapabilitySet { get }
   /// Where the vendor differs from the model without a capability that says so.
   var differences: Set<DeclaredDifference> { get }
-  /// Numbers by name: `text.bytes`, `text.characters`, `user.bytes`, `page.history`.
+  /// Numbers by name: `text.characters` where a text is counted, or `frame.bytes` where all of a frame is;
+  /// `channel.frame.bytes` where a channel's data goes by such a frame; `user.bytes`, `page.history`, `file.bytes`,
+  /// `group.members`, `signature.seconds`.
   var limits: [String: Int64] { get }
   /// Where the parts of a pushed message stand in its frame, as JSON Pointers; `{channel}` stands for its channel.
   var paths: [String: String] { get }
-  /// Changes that make a pushed text message an odd one, by name: JSON Pointers as in `paths`, and values as JSON.
+  /// Changes that make a pushed text message an odd one, by name: JSON Pointers as in `paths`, and values as JSON; a key
+  /// that begins with `~` is a piece of the frame's text, and the value what stands in its place.
   var odd: [String: [String: String]] { get }
   /// Codes with which the service refuses a send for good, and the names of their kinds.
   var codes: [Int: String] { get }
@@ -82,6 +85,10 @@ public protocol ConformanceHarness: Sendable {
   func makeDestination() async throws -> any ChatDestination
   /// nil where the service cannot be made to lie.
   var faults: (any FaultControl)? { get }
+  /// nil where there are none.
+  var acts: (any VendorActs)? { get }
+  /// An adapter whose service shows such a certificate, on every port. The hook is `tls`.
+  func makeAdapter(_ device: TestDevice, facing certificate: BadCertificate) async throws -> any ChatAdapter
   /// Lets what is under way go on without moving the clock.
   func settle() async
   /// Moves time forward (virtual), or lets it pass (real).
@@ -94,6 +101,9 @@ public protocol ConformanceHarness: Sendable {
   func transcript(limit: Int) async -> [String]
   /// Changes how a client is made: for harnesses that break the client on purpose.
   func adjust(_ options: inout ChatOptions)
+  /// Runs between the statements that upgrade a cache, with a way to run further ones: for harnesses that break the
+  /// upgrade on purpose.
+  var betweenStatements: (@Sendable (_ run: (String) throws(ChatError) -> Void) -> Void)? { get }
   /// Where the events of a client are read from: the client, but for harnesses that break it on purpose.
   func listening(to chat: Chat) -> any ChatListening
   /// Removes what this harness made.
@@ -102,6 +112,7 @@ public protocol ConformanceHarness: Sendable {
 
 extension ConformanceHarness {
   public func adjust(_ options: inout ChatOptions) {}
+  public var betweenStatements: (@Sendable (_ run: (String) throws(ChatError) -> Void) -> Void)? { nil }
   public func listening(to chat: Chat) -> any ChatListening { chat }
   public var differences: Set<DeclaredDifference> { [] }
   public var limits: [String: Int64] { [:] }
@@ -110,6 +121,10 @@ extension ConformanceHarness {
   public var codes: [Int: String] { [:] }
   public var errorBody: (text: String, code: String)? { nil }
   public var signingSecret: String? { nil }
+  public var acts: (any VendorActs)? { nil }
+  public func makeAdapter(_ device: TestDevice, facing certificate: BadCertificate) async throws -> any ChatAdapter {
+    throw NoHook("tls")
+  }
   public func leftovers() async -> [String] { [] }
   public func unexpectedCalls() async -> [String] { [] }
   public func transcript(limit: Int) async -> [String] { [] }
@@ -118,6 +133,37 @@ extension ConformanceHarness {
   public func makeAdapter(device: String) async throws -> any ChatAdapter {
     try await makeAdapter(TestDevice(name: device, clock: clock))
   }
+}
+
+/// What a vendor's service, its dashboard and its own calls can do, and no call of the contract.
+public protocol VendorActs: Sendable {
+  /// The service says these texts to each reader, in a channel in which nobody else may speak.
+  /// - Returns: the channel's id where it is known; else the readers are told of it.
+  func announce(_ texts: [String], to readers: [UserID]) async throws -> ChannelID?
+
+  /// From now on nobody comes into a channel but who asks and is let in.
+  func closeDoor(of channel: ChannelID, by owner: any ChatAdapter) async throws
+  func askToJoin(_ channel: ChannelID, _ text: String, by user: any ChatAdapter) async throws
+  /// Requests that nobody has answered, as one who may answer them sees them.
+  func openRequests(seenBy user: any ChatAdapter) async throws -> [(user: UserID, channel: ChannelID, text: String)]
+  func answer(_ user: UserID, _ channel: ChannelID, accept: Bool, by manager: any ChatAdapter) async throws
+
+  /// In how many forms the vendor's export files come; 0 where it has none.
+  var exportForms: Int { get }
+  /// Parts of messages that exports do not have, by the names of `comparison`.
+  var absentFromExports: Set<String> { get }
+  /// Writes what the vendor's export has of everything into a folder, and reads it from there.
+  func export(to folder: String, form: Int) async throws -> any ChatSource
+}
+
+/// Why a certificate is no good.
+public enum BadCertificate: String, Sendable, Hashable, CaseIterable {
+  /// Nobody vouches for it.
+  case selfSigned
+  /// Vouched for, and another host's.
+  case otherHost
+  /// Vouched for, and ended.
+  case expired
 }
 
 /// The fault interface in neutral words.

@@ -15,6 +15,8 @@ public struct ConformanceOptions: Sendable {
   public var level: Level
   public var seed: UInt64
   public var repeats: Int
+  /// Multiplies the sizes of cases of stress.
+  public var scale: Int
   public var failFast: Bool
   /// Wall-clock limits of one case, and of one of stress.
   public var caseLimit: Duration
@@ -27,7 +29,7 @@ public struct ConformanceOptions: Sendable {
 
   public init(
     groups: Set<String> = [], cases: Set<String> = [], level: Level = .full, seed: UInt64 = 20_261_130,
-    repeats: Int = 1, failFast: Bool = false, caseLimit: Duration = .seconds(60),
+    repeats: Int = 1, scale: Int = 1, failFast: Bool = false, caseLimit: Duration = .seconds(60),
     stressLimit: Duration = .seconds(600), knownFailures: [KnownFailure] = [], workers: Int = 1,
     transcriptLines: Int = 60
   ) {
@@ -36,6 +38,7 @@ public struct ConformanceOptions: Sendable {
     self.level = level
     self.seed = seed
     self.repeats = repeats
+    self.scale = max(1, scale)
     self.failFast = failFast
     self.caseLimit = caseLimit
     self.stressLimit = stressLimit

@@ -163,7 +163,8 @@ public struct ConformanceRunner: Sendable {
       return Outcome(verdict: .error("no folder for caches: \(error)"), capabilities: harness.capabilities)
     }
     let context = CaseContext(
-      id: candidate.id, harness: harness, directory: directory, usesJSON: candidate.hooks.contains("patch"))
+      id: candidate.id, harness: harness, directory: directory, usesJSON: candidate.hooks.contains("patch"),
+      scale: options.scale)
     var outcome = Outcome(verdict: await limited(candidate, context), capabilities: harness.capabilities)
     if outcome.verdict.breaksRun, options.transcriptLines > 0 {
       outcome.transcript = await harness.transcript(limit: options.transcriptLines)
@@ -190,7 +191,7 @@ public struct ConformanceRunner: Sendable {
 
   /// The case's verdict, or a failure once the limit has passed: a case that cannot be cancelled is left behind.
   private func limited(_ candidate: ConformanceCase, _ context: CaseContext) async -> Verdict {
-    let limit = candidate.tags.contains(.stress) ? options.stressLimit : options.caseLimit
+    let limit = candidate.tags.contains(.stress) ? options.stressLimit * options.scale : options.caseLimit
     return await withCheckedContinuation { continuation in
       let answer = FirstVerdict(continuation)
       let work = Task { answer.give(await Self.judge(candidate, context)) }

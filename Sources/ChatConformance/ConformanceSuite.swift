@@ -8,8 +8,8 @@ public enum ConformanceSuite {
   public static let written: [ConformanceCase] =
     connection + credential + channel + member + send + sendContent + receive + history + order + identity + edit
     + deletion + receipt + unread + typing + file + reaction + meta + search + cache + offline + reconnection
-    + concurrency + error + limit + text + time + security + signing + invitation + wire + frames + cacheRows + oddAnswers + answer
-    + migration + migrationRuns + migrationFidelity
+    + concurrency + error + limit + text + time + security + signing + invitation + wire + frames + cacheRows + cacheFiles + oddAnswers + answer
+    + returning + vendorActs + migration + migrationRuns + migrationFidelity + migrationSize
 
   /// Written, and not yet right on every adapter: a case counts from the day on which it is.
   private static let held: Set<String> = []

@@ -15,6 +15,8 @@ public enum DeclaredDifference: String, Sendable, Hashable, CaseIterable {
   case usersCannotBeDisabled
   /// A member is silenced until somebody ends it.
   case mutesHaveNoEnd
+  /// Who writes in a service channel is heard by the service alone.
+  case serviceHearsReaders
 
   /// One sentence for reports.
   public var reason: String {
@@ -26,13 +28,14 @@ public enum DeclaredDifference: String, Sendable, Hashable, CaseIterable {
     case .kickNamesAdmin: "the service has one way to end a session and gives no other reason"
     case .usersCannotBeDisabled: "the service has no state of a disabled user"
     case .mutesHaveNoEnd: "a client silences without end; only an administrator's call has one"
+    case .serviceHearsReaders: "the service takes what its subscribers write, and shows it to none of them"
     }
   }
 
   /// Where that is known from: a section of the vendor notes, by vendor.
   public var source: String {
     switch self {
-    case .usersNeedNoRegistration, .mutesHaveNoEnd: "wire notes, clients and permissions"
+    case .usersNeedNoRegistration, .mutesHaveNoEnd, .serviceHearsReaders: "wire notes, clients and permissions"
     case .loginExcludesNobody, .kickNamesAdmin: "wire notes, kick and conflict"
     case .distinctSurvivesMemberChange: "wire notes, channels"
     case .ownerCannotLeave, .usersCannotBeDisabled: "wire notes, error table"

@@ -163,10 +163,12 @@ public struct WireEntry: Sendable, Hashable {
   public var size: Int
   /// Body or payload.
   public var bytes: [UInt8]
+  /// A frame of text, not a binary one.
+  public var isText: Bool
 
   public init(
     index: UInt64, time: Timestamp, isFromClient: Bool, kind: String, operation: String, user: UserID?, channel: ChannelID?,
-    status: Int?, size: Int, bytes: [UInt8]
+    status: Int?, size: Int, bytes: [UInt8], isText: Bool = false
   ) {
     self.index = index
     self.time = time
@@ -178,5 +180,6 @@ public struct WireEntry: Sendable, Hashable {
     self.status = status
     self.size = size
     self.bytes = bytes
+    self.isText = isText
   }
 }

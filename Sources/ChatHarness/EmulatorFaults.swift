@@ -24,6 +24,7 @@ final class EmulatorFaults: FaultControl {
       "refuseConnections", "restart", "clock.server", "journal",
     ]
     if isOnSockets { hooks.formUnion(["fragment", "corrupt"]) } else { hooks.insert("virtualTime") }
+    if isOnSockets, BadCertificateServer.isAvailable { hooks.insert("tls") }
     self.hooks = hooks.union(settings.keys.map { "setting.\($0)" })
   }
 
@@ -81,7 +82,7 @@ final class EmulatorFaults: FaultControl {
         index: entry.index, time: Timestamp(milliseconds: entry.time), isFromClient: entry.direction == .inbound, kind: Self.kind(entry.kind),
         operation: entry.operation.name, user: entry.operation.user.map { UserID($0) },
         channel: entry.operation.channel.map { ChannelID($0) }, status: entry.status, size: entry.size,
-        bytes: entry.bytes ?? [])
+        bytes: entry.bytes ?? [], isText: entry.kind == .text)
     }
   }
 

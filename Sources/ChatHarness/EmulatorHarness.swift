@@ -3,10 +3,13 @@ import ChatConformance
 import ChatEmulation
 import ChatJSON
 import ChatTransport
+import Synchronization
 import UnifiedChat
 
+extension ConformanceActs: VendorActs {}
+
 /// An adapter against its vendor's emulator, fresh for each case.
-public struct EmulatorHarness: ConformanceHarness {
+public final class EmulatorHarness: ConformanceHarness {
   public let target: ConformanceTarget
   public let capabilities: CapabilitySet
   public let differences: Set<DeclaredDifference>
@@ -26,6 +29,10 @@ public struct EmulatorHarness: ConformanceHarness {
   private let server: EmulatorServer?
   private let time: any ChatClock
   private let control: EmulatorFaults
+  private let transports: Transports
+  private let vendor: String
+  /// Live as long as the adapters that face them.
+  private let badServers = Mutex<[BadCertificateServer]>([])
 
   public static let applicationID = "conformance-app"
   private static let adminSecret = "conformance-admin-secret"
@@ -63,7 +70,8 @@ public struct EmulatorHarness: ConformanceHarness {
     differences = Set(facts.differences.compactMap { DeclaredDifference(rawValue: $0) })
     self.limits = facts.limits
     server = target == .loopback ? try await EmulatorServer(host) : nil
-    let transports: Transports = target == .loopback ? .system() : host.transports
+    self.vendor = vendor
+    transports = target == .loopback ? .system() : host.transports
     entry = try AllAdapters.registry(transports: transports).entry(for: VendorName(vendor))
     capabilities = entry.capabilities[model ?? ""] ?? CapabilitySet([:])
     profile = Self.profile(vendor: vendor, model: model, baseURL: server?.baseURL ?? "http://\(vendor).test")
@@ -113,16 +121,34 @@ public struct EmulatorHarness: ConformanceHarness {
     return profile
   }
 
-  public func makeAdapter(_ device: TestDevice) async throws -> any ChatAdapter {
+  public var acts: (any VendorActs)? {
+    ConformanceActs(vendor: vendor, profile: profile, environment: environment(device: "acts"), http: transports.http)
+  }
+
+  public func makeAdapter(_ device: TestDevice, facing certificate: BadCertificate) async throws -> any ChatAdapter {
+    let server = try await BadCertificateServer.start(certificate)
+    badServers.withLock { $0.append(server) }
+    let entry = try AllAdapters.registry(transports: server.transports).entry(for: VendorName(vendor))
+    var profile = profile
+    let host = "localhost:\(server.port)"
+    profile.endpoints = .init(api: "https://\(host)", realtime: "wss://\(host)", router: "https://\(host)")
+    return try entry.makeAdapter(profile, environment(of: device))
+  }
+
+  private func environment(of device: TestDevice) -> AdapterEnvironment {
     var environment = environment(device: device.name)
     environment.clock = device.clock
     environment.credentials = device.credentials
     environment.log = device.log
+    return environment
+  }
+
+  public func makeAdapter(_ device: TestDevice) async throws -> any ChatAdapter {
     var profile = profile
     var more = device.isExclusive ? exclusive : [:]
     if device.usesJSON { more.merge(json) { first, _ in first } }
     for (name, value) in more { profile.options[name] = JSONText(unchecked: value) }
-    return try entry.makeAdapter(profile, environment)
+    return try entry.makeAdapter(profile, environment(of: device))
   }
 
   public func makeSource() async throws -> any ChatSource {

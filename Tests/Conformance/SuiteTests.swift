@@ -1,5 +1,6 @@
 import ChatHarness
 import ChatJSON
+import Foundation
 import Testing
 import UnifiedChat
 
@@ -22,8 +23,11 @@ struct SuiteTests {
       Issue.record("\(result.id) \(result.title): \(result.verdict)")
     }
     for result in report.results {
-      if case .skip(let reason) = result.verdict, case .absent(let capability) = reason {
-        #expect(!report.capabilities.has(capability))
+      switch result.verdict {
+      case .skip(.absent(let capability)): #expect(!report.capabilities.has(capability))
+      case .skip(.rule(let rule)): #expect(AllowedSkips.holds(result.id, "ideal"), "\(result.id) is skipped: \(rule)")
+      case .pass, .passDeclared: #expect(!AllowedSkips.holds(result.id, "ideal"), "\(result.id) runs on the model")
+      default: break
       }
     }
   }
@@ -32,7 +36,7 @@ struct SuiteTests {
   func capabilities() {
     // Declared by somebody one day, and not yet part of a face of the contract.
     let withoutCall: Set<Capability> = [
-      .channelService, .channelDraft, .channelBurnDuration, .memberJoinRequest, .fileResume, .contactFriends,
+      .channelDraft, .channelBurnDuration, .fileResume, .contactFriends,
       .storageEncryptedAtRest, .sourceDelta,
     ]
     // Cases that need something else look closer where these are declared.
@@ -166,5 +170,15 @@ private struct LosingSource: ForwardingSource {
     var page = try await inner.messages(in: channel, after: cursor)
     page.items.removeAll { $0.message.content.searchableText?.hasSuffix("5") ?? false }
     return page
+  }
+}
+
+@Suite("Old files in the suite")
+struct OldCacheTests {
+  @Test("are those of the golden folder, all of them", arguments: OldCaches.versions)
+  func golden(_ version: Int) throws {
+    let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    let golden = try Data(contentsOf: folder.appendingPathComponent("Golden/cache/version-\(version).sqlite"))
+    #expect(try #require(OldCaches.bytes(version: version)) == Array(golden))
   }
 }

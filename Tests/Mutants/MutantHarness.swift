@@ -9,6 +9,7 @@ struct MutantHarness: ConformanceHarness {
   var name: @Sendable (String) -> String = { $0 }
   var listen: @Sendable (Chat) -> any ChatListening = { $0 }
   var destination: @Sendable (any ChatDestination) -> any ChatDestination = { $0 }
+  var betweenStatements: (@Sendable (_ run: (String) throws(ChatError) -> Void) -> Void)?
 
   var target: ConformanceTarget { base.target }
   var capabilities: CapabilitySet { base.capabilities }
@@ -22,6 +23,7 @@ struct MutantHarness: ConformanceHarness {
   var clock: any ChatClock { base.clock }
   var seed: UInt64 { base.seed }
   var faults: (any FaultControl)? { base.faults }
+  var acts: (any VendorActs)? { base.acts }
 
   func makeUser(_ name: String) async throws -> TestUser { try await base.makeUser(self.name(name)) }
   func issueCredential(for user: UserID) async throws -> Credential { try await base.issueCredential(for: user) }

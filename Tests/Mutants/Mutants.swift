@@ -68,6 +68,15 @@ extension Mutant {
     Mutant(id: "M16", breaks: "cache file named by lower-cased user id", base: "ideal", cases: ["CACHE-02"]) {
       MutantHarness(base: $0, name: { $0.lowercased() })
     },
+    Mutant(id: "M17", breaks: "an upgrade that is not one transaction", base: "ideal", cases: ["CACHE-04"]) {
+      MutantHarness(
+        base: $0,
+        betweenStatements: { run in
+          // Each statement is committed by itself; a refusal would only leave the upgrade whole.
+          try? run("COMMIT")
+          try? run("BEGIN IMMEDIATE")
+        })
+    },
     Mutant(id: "M18", breaks: "unsupported after sending", base: "ideal", cases: ["ERR-10"]) {
       MutantHarness(base: $0, wrap: { adapter, _ in RefusesLate(inner: adapter) })
     },

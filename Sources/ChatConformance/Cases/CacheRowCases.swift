@@ -33,6 +33,20 @@ extension ConformanceSuite {
       try await context.shows(fresh, channel.id, [.text("twice")], "a fresh device")
       try context.expectEqual(
         try await context.newest(5, of: channel.id, by: fresh).map(\.id), [ids[0]], "the one that is shown")
+      let found = try await fresh.searchCache(CacheSearch("twice")).items
+      try context.expectEqual(found.map(\.id), [ids[0]], "what is found")
+      guard context.has(.messageRecall) else { return }
+      // Whoever takes one back takes both back: the other copy must not come to light.
+      let writer = try await context.online(users.a, "writer")
+      let shown = try context.need(try await context.newest(5, of: channel.id, by: writer).first { $0.id == ids[0] }, "the message")
+      _ = try await context.whileTimePasses { try await writer.recall(shown) }
+      for reader in [fresh, writer, try await context.online(users.b, "late")] {
+        try await context.eventually("nobody reads it any more") {
+          try await reader.history(of: channel.id, .newest(5)).messages.allSatisfy(\.isRecalled)
+        }
+      }
+      let left = try await context.serverMessages(channel.id).filter { !$0.isRecalled }
+      try context.expectEqual(left.map(\.content), [], "what the service still shows")
     },
     ConformanceCase("DEDUP-04", "The same client id from two senders is two messages.", .s1, tags: [.wire]) { context in
       let (alice, bob, first, users) = try await context.pair()

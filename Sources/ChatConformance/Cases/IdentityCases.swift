@@ -98,9 +98,7 @@ extension ConformanceSuite {
       try await context.shows(bob, channel.id, try await context.newest(5, of: channel.id, by: alice).map(\.content))
       try await context.quiet()
       try context.expectEqual(probe.joined(channel.id).count, 1, "times that the channel was told")
-      let notices = try await context.newest(20, of: channel.id, by: bob).filter {
-        if case .system = $0.content { true } else { false }
-      }
+      let notices = try await context.newest(20, of: channel.id, by: bob).filter { $0.isNotice }
       try context.expectEqual(Set(notices.map(\.id)).count, notices.count, "notices, each once")
     },
   ]

@@ -114,10 +114,6 @@ extension ConformanceSuite {
   }
 }
 
-extension Message {
-  fileprivate var isNotice: Bool { if case .system = content { true } else { false } }
-}
-
 /// Chats on an ideal service of their own: groups and a pair, several scripts, equal texts, equal times.
 struct MigrationSample {
   let source: IdealSource

@@ -1,5 +1,6 @@
 import ChatMigration
 import Foundation
+import Synchronization
 import UnifiedChat
 
 extension ConformanceSuite {
@@ -25,13 +26,44 @@ extension ConformanceSuite {
       "MIGR-05", "A second run carries only the difference.", .s2, needs: [.destinationSender, .destinationIdempotent]
     ) { context in
       let sample = try await MigrationSample(clock: context.harness.clock)
+      let source = LaterSource(inner: sample.source)
+      let destination = CountingDestination(try await context.harness.makeDestination())
+      var options = MigrationOptions()
+      options.extraction.refreshes = true
+      options.extraction.rereads = true
       let run = MigrationRun(
-        source: sample.source, archive: context.file("twice"), destination: try await context.harness.makeDestination(),
-        readBack: try await context.harness.makeSource(), clock: context.harness.clock)
+        source: source, archive: context.file("twice"), destination: destination,
+        readBack: try await context.harness.makeSource(), options: options, clock: context.harness.clock)
       try expectEqual(context, try await context.whileTimePasses(within: .seconds(3600)) { try await run.run() })
-      let again = try await context.whileTimePasses(within: .seconds(3600)) { try await run.load() }
-      try context.expectEqual(again.written, 0, "messages written by a second run")
+      destination.forget()
+      _ = try await context.whileTimePasses(within: .seconds(3600)) { try await run.run() }
+      try context.expectEqual(destination.written, [], "written when nothing changed")
+      try context.expectEqual(destination.changed, [], "changed when nothing changed")
       try await compare(context, sample)
+      // Three new ones, two edited, one recalled.
+      await sample.write(["new 1", "new 2", "new 3"], to: "sample_1")
+      source.isLater.add()
+      destination.forget()
+      let report = try await context.whileTimePasses(within: .seconds(3600)) { try await run.run() }
+      try context.expectEqual(destination.written.sorted(), ["new 1", "new 2", "new 3"], "written by the second run")
+      let channel = try await context.migrated("sample_0")
+      let arrived = try await context.serverMessages(channel)
+      let texts = arrived.map(\.content)
+      // A destination that cannot change what it has says so.
+      let isNamed = !report.exceptions.isEmpty || report.fields.contains { $0.degraded + $0.dropped > 0 }
+      for (place, text) in LaterSource.edits {
+        let old = (sample.messages["sample_0"] ?? [])[place].content
+        try context.expect(
+          texts.contains(.text(text)) && !texts.contains(old) || isNamed, "the edit arrives, or the report says so",
+          observed: report.sentence)
+      }
+      let recalled = (sample.messages["sample_0"] ?? [])[LaterSource.recalled].content
+      let isThere = texts.contains(recalled)
+      try context.expect(!isThere || isNamed, "the recall arrives, or the report says so", observed: report.sentence)
+      try context.expect(destination.changed.count <= 3, "nothing else is touched", observed: "\(destination.changed)")
+      try context.expectEqual(
+        try await context.serverMessages(try await context.migrated("sample_1")).suffix(3).map(\.content),
+        ["new 1", "new 2", "new 3"].map { .text($0) }, "the new ones")
     },
     ConformanceCase(
       "MIGR-09", "Recalls and edits arrive as final state.", .s2, needs: [.sourceReadAll, .messageRecall]
@@ -196,31 +228,6 @@ extension ConformanceSuite {
   ]
 }
 
-extension IdealDestination {
-  /// A group with these members and messages, and messages of users whom nobody knows.
-  fileprivate func fill(
-    _ id: ChannelID, _ members: [UserID], _ texts: [(sender: Int, text: String)],
-    strangers: [(sender: UserID, text: String)] = []
-  ) async throws {
-    _ = try await putUsers(members.map { UserRecord(user: User(id: $0, name: "Name of \($0)")) })
-    var channel = Channel(id: id, kind: .group, name: "moved", createdAt: Timestamp(milliseconds: 1_700_000_000_000))
-    channel.createdBy = members.first
-    _ = try await putChannel(
-      ChannelRecord(channel: channel),
-      members: members.enumerated().map { place, user in
-        MemberRecord(channel: id, member: Member(user: User(id: user), role: place == 0 ? .owner : .member))
-      })
-    let all = texts.map { (members[$0.sender], $0.text) } + strangers.map { ($0.sender, $0.text) }
-    let records = all.enumerated().map { number, entry in
-      MessageRecord(
-        message: Message(
-          channel: id, id: MessageID("\(id)-\(number)"), sender: entry.0,
-          createdAt: Timestamp(milliseconds: 1_700_000_000_000 + Int64(number) * 1000), content: .text(entry.1)))
-    }
-    _ = try await putMessages(records, in: id)
-  }
-}
-
 /// A source that changes one thing of what it reads.
 private struct TamperingSource: ForwardingSource {
   enum Plant: String, CaseIterable { case character, missing, doubled, swapped, time, unreadable }
@@ -246,4 +253,84 @@ private struct TamperingSource: ForwardingSource {
     }
     return page
   }
+}
+
+/// A source in which, from some moment on, two messages are edited and one is recalled.
+private struct LaterSource: ForwardingSource {
+  static let edits = [3: "edited, the first", 5: "edited, the second"]
+  static let recalled = 9
+
+  let inner: any ChatSource
+  let isLater = Counter()
+
+  func messages(in channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<MessageRecord> {
+    var page = try await inner.messages(in: channel, after: cursor)
+    guard channel == "sample_0", cursor == nil, isLater.value > 0 else { return page }
+    for (place, text) in Self.edits where page.items.indices.contains(place) {
+      page.items[place].message.content = .text(text)
+      page.items[place].message.editedAt = page.items[place].message.createdAt + .seconds(60)
+    }
+    if page.items.indices.contains(Self.recalled) {
+      page.items[Self.recalled].message.content = .recalled(by: nil, at: nil)
+    }
+    return page
+  }
+}
+
+/// Notes what is written and changed.
+private final class CountingDestination: ChatDestination {
+  private let inner: any ChatDestination
+  private let notes = Mutex<(written: [String], changed: [String])>(([], []))
+
+  init(_ inner: any ChatDestination) { self.inner = inner }
+
+  var written: [String] { notes.withLock { $0.written } }
+  var changed: [String] { notes.withLock { $0.changed } }
+  func forget() { notes.withLock { $0 = ([], []) } }
+
+  var vendor: VendorName { inner.vendor }
+  var capabilities: CapabilitySet { inner.capabilities }
+  var limits: DestinationLimits { inner.limits }
+  var signingKey: String? { inner.signingKey }
+  func losses(of record: Record) -> [Loss] { inner.losses(of: record) }
+
+  func putUsers(_ users: [UserRecord]) async throws(ChatError) -> [PutOutcome<UserID>] { try await inner.putUsers(users) }
+  func putChannel(_ channel: ChannelRecord, members: [MemberRecord]) async throws(ChatError) -> PutOutcome<ChannelID> {
+    try await inner.putChannel(channel, members: members)
+  }
+  func putAttachment(
+    _ attachment: Attachment, bytes: [UInt8], in channel: ChannelID
+  ) async throws(ChatError) -> Attachment { try await inner.putAttachment(attachment, bytes: bytes, in: channel) }
+
+  func putMessages(_ messages: [MessageRecord], in channel: ChannelID) async throws(ChatError) -> [PutOutcome<MessageID>] {
+    let outcomes = try await inner.putMessages(messages, in: channel)
+    notes.withLock { notes in
+      for (record, outcome) in zip(messages, outcomes) {
+        if case .written = outcome { notes.written.append(record.message.content.searchableText ?? "") }
+      }
+    }
+    return outcomes
+  }
+
+  func finishChannel(_ channel: ChannelID, original: ChannelRecord, members: [MemberRecord]) async throws(ChatError) {
+    try await inner.finishChannel(channel, original: original, members: members)
+  }
+  func existing(in channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<ExistingMessage> {
+    try await inner.existing(in: channel, after: cursor)
+  }
+  func changeMessage(
+    _ message: MessageRecord, id: MessageID, in channel: ChannelID
+  ) async throws(ChatError) -> PutOutcome<MessageID> {
+    notes.withLock { $0.changed.append(message.message.content.searchableText ?? "recalled") }
+    return try await inner.changeMessage(message, id: id, in: channel)
+  }
+  func removeMessages(_ ids: [MessageID], in channel: ChannelID) async throws(ChatError) {
+    notes.withLock { $0.changed += ids.map { "removed \($0)" } }
+    try await inner.removeMessages(ids, in: channel)
+  }
+  func removeMembers(_ users: [UserID], from channel: ChannelID) async throws(ChatError) {
+    try await inner.removeMembers(users, from: channel)
+  }
+  func removeChannel(_ channel: ChannelID) async throws(ChatError) { try await inner.removeChannel(channel) }
+  func removeUsers(_ users: [UserID]) async throws(ChatError) { try await inner.removeUsers(users) }
 }

@@ -99,21 +99,49 @@ extension ConformanceSuite {
       try context.expect(
         busiest * 10 <= times.count * 6, "attempts that are spread", observed: "\(busiest) of \(times.count) within a second")
     },
-    ConformanceCase("DEL-10", "A recalled quoted message leaves its reply.", .s2, needs: [.messageQuote, .messageRecall]) {
-      context in
+    ConformanceCase(
+      "DEL-10", "A recalled quoted message empties its quotes.", .s2, needs: [.messageQuote, .messageRecall]
+    ) { context in
       let (alice, bob, channel, users) = try await context.pair()
-      let quoted = try await context.say(alice, channel.id, ["regretted words"])[0]
+      let quoted = try await context.say(alice, channel.id, ["regretted-words"])[0]
+      try await context.shows(bob, channel.id, [quoted.content], "bob")
       let ready = try context.reply("about that", to: quoted)
       let reply = try await context.whileTimePasses { try await bob.send(ready, to: channel.id) }
+      try await context.shows(alice, channel.id, [quoted.content, .text("about that")], "alice")
+      // One that is still to be sent says no more than one that is sent.
+      await bob.suspend()
+      let second = try context.reply("and about it again", to: quoted)
+      _ = try await bob.enqueue(second, to: channel.id)
+      let probe = context.probe(alice)
       _ = try await context.whileTimePasses { try await alice.recall(quoted) }
-      let fresh = try await context.online(users.b, "fresh")
-      for reader in [alice, bob, fresh] {
-        try await context.eventually("the reply stays, the quoted one is gone") {
+      await bob.resume()
+      try await context.eventually("bob's second reply is sent", within: .seconds(120)) {
+        try await bob.waitingMessages(in: channel.id).isEmpty
+      }
+      for reader in [alice, bob] {
+        try await context.eventually("the replies stay, the quoted one and its words are gone") {
           let read = try await reader.history(of: channel.id, .newest(5)).messages
-          return read.contains { $0.id == reply.id && $0.content == .text("about that") }
+          let replies = read.filter { $0.replyTo?.id == quoted.id }
+          return replies.count == 2 && replies.contains { $0.id == reply.id && $0.content == .text("about that") }
+            && replies.allSatisfy { $0.replyTo?.quoted.map { Self.isErased($0.content) } ?? true }
             && !read.contains { $0.id == quoted.id && !$0.isRecalled }
         }
       }
+      try await context.eventually("the reply is told as changed") {
+        probe.updated(in: channel.id).contains { $0.id == reply.id }
+      }
+      for chat in [alice, bob] {
+        let folder = try context.details(of: chat).folder
+        await chat.disconnect()
+        try context.expect(!(try contains(folder, "regretted-words")), "no such words in any file")
+      }
+      // Who never saw it may find the service's copy of the words in the reply, unless the service shows a tombstone.
+      guard context.has(.messageRecallTombstone) else { return }
+      let fresh = try await context.online(users.b, "fresh")
+      let read = try await context.wholeHistory(of: channel.id, by: fresh, page: 10)
+      try context.expect(
+        read.filter { $0.replyTo?.id == quoted.id }.allSatisfy { $0.replyTo?.quoted.map { Self.isErased($0.content) } ?? true },
+        "no words in the quotes of a fresh device", observed: "\(read.compactMap(\.replyTo?.quoted?.content))")
     },
     ConformanceCase(
       "ERR-01", "Codes of the vendor's table have their kinds.", .s2, hooks: ["fail"], tags: [.wire]
@@ -201,7 +229,7 @@ extension ConformanceSuite {
       let sent = try await context.say(alice, channel.id, 3)
       try await context.shows(bob, channel.id, sent.map(\.content), "bob")
       await bob.suspend()
-      let places = try changes.mapValues { Optional(try JSONValue(parsing: $0)) }
+      let places = try context.places(changes, in: channel.id)
       try await context.inject(
         FaultRule(
           "changelog", user: users.b.id, times: nil, phase: .beforeReply, action: .patch(places), mustFire: false))
@@ -228,4 +256,8 @@ extension ConformanceSuite {
       for channel in channels { try await context.shows(bob, channel, (0..<10).map { .text("\($0)") }, "bob") }
     },
   ]
+}
+
+extension ConformanceSuite {
+  private static func isErased(_ content: MessageContent) -> Bool { if case .recalled = content { true } else { false } }
 }

@@ -235,9 +235,7 @@ extension ConformanceSuite {
       await bob.resume()
       let (kept, removed, total) = (expected, gone, sent.count + fresh.count)
       try await context.eventually("bob is up to date", within: .seconds(60)) {
-        let read = try await bob.history(of: channel.id, .newest(60)).messages.filter {
-          if case .system = $0.content { false } else { true }
-        }
+        let read = try await bob.history(of: channel.id, .newest(60)).messages.filter { !$0.isNotice }
         guard read.count == total else { return false }
         for (message, content) in zip(read, kept) where message.content != content {
           guard let id = message.id, removed.contains(id), message.isRecalled else { return false }

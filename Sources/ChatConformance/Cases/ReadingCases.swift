@@ -328,6 +328,33 @@ extension ConformanceSuite {
         try await bob.history(of: channel.id, .newest(1)).messages.last?.content == .text("not you")
       }
       try context.expectEqual(try await number(), 0, "mentions of somebody else")
+      try await read("not you")
+      if context.has(.messageEdit) {
+        // Named once, however often the message changes.
+        let edited = try await mention("bob, look", Mentions(users: [users.b.id]))
+        try await context.eventually("bob has a mention") { try await number() >= 1 }
+        var draft = MessageDraft(.text("bob, look here"))
+        draft.mentions = Mentions(users: [users.b.id])
+        let ready = draft
+        _ = try await context.whileTimePasses { try await alice.edit(edited, to: ready) }
+        try await context.eventually("the edit is known") {
+          try await bob.history(of: channel.id, .newest(1)).messages.last?.content == .text("bob, look here")
+        }
+        try context.expectEqual(try await number(), 1, "unread mentions, edited once")
+        try await read("bob, look here")
+      }
+      if context.has(.messageRecall) {
+        let gone = try await mention("bob, forget it", Mentions(users: [users.b.id]))
+        try await context.eventually("bob has a mention") { try await number() >= 1 }
+        _ = try await context.whileTimePasses { try await alice.recall(gone) }
+        try await context.eventually("the recall is known") {
+          try await !bob.history(of: channel.id, .newest(3)).messages.contains { $0.id == gone.id && !$0.isRecalled }
+        }
+        // A vendor that has a flag and no number may keep it until the channel is read.
+        try context.expect(try await number() <= 1, "one mention at the most", observed: "\(try await number())")
+        try await bob.markRead(channel.id, upTo: nil)
+        try await context.eventually("it ends with reading") { try await number() == 0 }
+      }
     },
   ]
 
@@ -395,9 +422,7 @@ extension ConformanceSuite {
       try context.expectEqual(probe.received(in: channel.id).count, 0, "messages told")
       let fresh = try await context.online(users.b, "fresh")
       for reader in [alice, bob, fresh] {
-        let read = try await context.newest(10, of: channel.id, by: reader).filter {
-          if case .system = $0.content { false } else { true }
-        }
+        let read = try await context.newest(10, of: channel.id, by: reader).filter { !$0.isNotice }
         try context.expectEqual(read.count, 0, "messages in history")
       }
       if context.has(.unreadChannel) { try await context.unreadBecomes(0, of: channel.id, on: bob) }

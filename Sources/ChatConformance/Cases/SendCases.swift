@@ -106,7 +106,7 @@ extension ConformanceSuite {
       // Who looks first finds the message and asks nothing twice. Where a look can be told that there is nothing, the
       // second try is made, and refused.
       if let changes = context.harness.odd["emptyHistory"] {
-        let places = try changes.mapValues { Optional(try JSONValue(parsing: $0)) }
+        let places = try context.places(changes, in: channel.id)
         try await context.inject(FaultRule("history", user: users.a.id, phase: .beforeReply, action: .patch(places)))
         try await context.inject(FaultRule("send", user: users.a.id, nth: 2, action: .fail(.conflict)))
       }

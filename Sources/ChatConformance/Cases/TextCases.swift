@@ -6,36 +6,40 @@ import UnifiedChat
 extension ConformanceSuite {
   static let limit: [ConformanceCase] = [
     ConformanceCase("LIMIT-01", "Text at the limit, one below, one above, in the vendor's unit.", .s1) { context in
-      let (alice, bob, channel, _) = try await context.pair()
+      let (alice, bob, channel, users) = try await context.pair()
       let characters = context.harness.limits["text.characters"]
-      guard let limit = characters ?? context.harness.limits["text.bytes"] else {
+      guard let limit = characters ?? context.harness.limits["frame.bytes"] else {
         throw CaseSkip(reason: .rule("no limit of texts is known"))
       }
       let unit: ChatError.LimitUnit = characters == nil ? .bytes : .characters
-      let size = { (character: Character) in characters == nil ? String(character).utf8.count : 1 }
+      // What is tried is large: nobody keeps it but who reads it in the end.
+      for chat in [alice, bob] { await chat.disconnect() }
+      let writer = try await context.bareWriter(users.a, in: channel.id)
       for character in ["a", "字", "🙂"] as [Character] {
-        let full = Int(limit) / size(character)
-        let text = String(repeating: character, count: full)
-        let sent = try await context.whileTimePasses { try await alice.send(.text(text), to: channel.id) }
-        let sentID = sent.id
-        try await context.eventually("bob has it") {
-          try await bob.history(of: channel.id, .newest(1)).messages.last?.id == sentID
-        }
-        let read = try await context.newest(1, of: channel.id, by: bob).last
-        try context.expect(read?.content == .text(text), "the same text of \(full) \(character)")
-        let above = text + String(character)
+        // Where a frame is limited, what is around the text belongs to the vendor: the longest is looked for.
+        let full = characters == nil ? try await writer.longestText(of: character, limit) : Int(limit)
+        let least = characters == nil ? Int(limit) / (2 * String(character).utf8.count) : Int(limit)
+        try context.expect(full >= least, "at least \(least) \(character)", observed: "\(full)")
+        let texts = [full - 1, full].map { String(repeating: character, count: $0) }
+        for text in texts { _ = try await writer.send(text) }
+        let reader = try await context.online(users.b, "reader-\(String(character).utf8.count)")
+        let read = try await context.newest(2, of: channel.id, by: reader).map(\.content)
+        try context.expect(read == texts.map { .text($0) }, "the same texts of \(full - 1) and \(full) \(character)")
+        await reader.disconnect()
+        try await context.idle()
         let mark = await context.mark()
-        let error = try await context.expectErrorInTime("tooLarge") {
-          _ = try await alice.send(.text(above), to: channel.id)
+        let error = try await context.expectErrorInTime("tooLarge(\(limit), \(unit))") {
+          _ = try await writer.send(String(repeating: character, count: full + 1))
         } where: {
-          if case .tooLarge(_, unit) = $0 { true } else { false }
+          $0 == .tooLarge(limit: limit, unit: unit)
         }
         try context.expect(!error.isRetryable, "a final refusal")
         if context.offers("journal") {
           try context.expectEqual(try await context.requests("send", since: mark).count, 0, "frames of the refused text")
         }
       }
-      try context.expectEqual(await alice.state, .connected, "the connection")
+      try context.expectEqual(await writer.adapter.state, .connected, "the connection")
+      await writer.adapter.disconnect()
     },
     ConformanceCase("LIMIT-02", "Ids at the limit.", .s2) { context in
       guard let limit = context.harness.limits["user.bytes"] else { throw CaseSkip(reason: .rule("no limit of ids is known")) }
@@ -173,10 +177,20 @@ extension ConformanceSuite {
       try context.expectEqual(read.map(\.sender), owners, "the senders")
     },
     ConformanceCase("UNICODE-10", "Lengths are counted as the vendor counts.", .s2) { context in
-      guard let limit = context.harness.limits["text.characters"] ?? context.harness.limits["text.bytes"] else {
+      let characters = context.harness.limits["text.characters"]
+      guard characters != nil || context.harness.limits["frame.bytes"] != nil else {
         throw CaseSkip(reason: .rule("no limit of texts is known"))
       }
-      let (alice, bob, channel, _) = try await context.pair()
+      let (alice, bob, channel, users) = try await context.pair()
+      guard let limit = characters else {
+        for chat in [alice, bob] { await chat.disconnect() }
+        let writer = try await context.bareWriter(users.a, in: channel.id)
+        // Bytes: so many emoji of four bytes fit as a quarter of the letters of one.
+        let letters = try await writer.longestText(of: "a", context.harness.limits["frame.bytes"] ?? 0)
+        let emoji = try await writer.longestText(of: "👍", context.harness.limits["frame.bytes"] ?? 0)
+        await writer.adapter.disconnect()
+        return try context.expect(abs(letters - 4 * emoji) < 16, "four bytes each", observed: "\(letters) and \(emoji)")
+      }
       let text = String(repeating: "👍", count: Int(limit) / 4)
       let sent = try await context.whileTimePasses { try await alice.send(.text(text), to: channel.id) }
       try await context.eventually("bob has it") {
@@ -255,6 +269,13 @@ extension ConformanceSuite {
 }
 
 extension CaseContext {
+  /// An adapter without a client, which sends texts under ids of one length.
+  func bareWriter(_ user: TestUser, in channel: ChannelID) async throws -> BareWriter {
+    let adapter = try await harness.makeAdapter(TestDevice(name: "\(id.lowercased())-bare", clock: harness.clock))
+    _ = try await adapter.connect(as: user.id, credential: user.credential)
+    return BareWriter(adapter: adapter, channel: channel, context: self)
+  }
+
   /// Each text arrives byte for byte: pushed, cached, read by a fresh device and at the service.
   func travels(_ texts: [String]) async throws {
     let (alice, bob, channel, users) = try await pair()
@@ -276,5 +297,47 @@ extension CaseContext {
         try expectBytes(found, text, "the text \(what)")
       }
     }
+  }
+}
+
+struct BareWriter: Sendable {
+  let adapter: any ChatAdapter
+  let channel: ChannelID
+  let context: CaseContext
+  private let count = Counter()
+
+  init(adapter: any ChatAdapter, channel: ChannelID, context: CaseContext) {
+    self.adapter = adapter
+    self.channel = channel
+    self.context = context
+  }
+
+  func send(_ text: String) async throws -> Message {
+    count.add()
+    // Four digits, so that every frame has the same around its text.
+    let id = "\(context.id.lowercased())-\(1000 + count.value)"
+    let message = OutgoingMessage(
+      channel: channel, localID: LocalID(id), clientMessageID: ClientMessageID(id), draft: .text(text))
+    return try await context.whileTimePasses { try await adapter.send(message) }
+  }
+
+  /// How often a character may stand in a text whose frame is limited. What is tried and taken is sent.
+  func longestText(of character: Character, _ limit: Int64) async throws -> Int {
+    let size = String(character).utf8.count
+    func fits(_ count: Int) async throws -> Bool {
+      do { _ = try await send(String(repeating: character, count: count)) } catch let error as ChatError {
+        guard case .tooLarge = error.kind else { throw error }
+        return false
+      }
+      return true
+    }
+    // What is around a text is most often little.
+    var (low, high) = (max(1, (Int(limit) - 1024) / size), Int(limit) / size + 1)
+    if try await !fits(low) { (low, high) = (1, low) }
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if try await fits(middle) { low = middle } else { high = middle }
+    }
+    return low
   }
 }

@@ -28,6 +28,7 @@ enum ConformanceCommand {
         choices: ConformanceOptions.Level.allCases.map(\.rawValue)),
       .value("seed", "N", "repeat a run exactly (default 20261130)"),
       .value("repeat", "N", "run everything so often (default 1)"),
+      .value("scale", "N", "multiply the sizes of what only --level stress runs (default 1; 20: a million messages)"),
       .value("workers", "N", "cases at the same time (default 2; 1 with --fail-fast and --profile)"),
       .flag("fail-fast", "stop at the first failure"),
       .value("known-failures", "FILE", "JSON list of {adapter, case, issue, until}: put up with until that day"),
@@ -155,6 +156,7 @@ enum ConformanceCommand {
     options.level = invocation.value("level").flatMap { .init(rawValue: $0) } ?? .full
     if let seed = try invocation.integer("seed", in: 0...Int.max) { options.seed = UInt64(seed) }
     options.repeats = try invocation.integer("repeat", in: 1...10_000) ?? 1
+    options.scale = try invocation.integer("scale", in: 1...1000) ?? 1
     options.failFast = invocation.has("fail-fast")
     let usual = options.failFast || invocation.has("profile") ? 1 : 2
     options.workers = try invocation.integer("workers", in: 1...64) ?? usual

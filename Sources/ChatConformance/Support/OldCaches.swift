@@ -1,0 +1,153 @@
+// The files of Tests/Golden/cache, so that a program needs no file at run time; a test compares them.
+
+import ChatCache
+import ChatCrypto
+
+/// Cache files as older versions of this program wrote them: gzip in base64.
+enum OldCaches {
+  /// Whose they are, once their vendor is called so.
+  static let identity = CacheIdentity(vendor: "golden", app: "golden", user: "alice")
+
+  static func bytes(version: Int) -> [UInt8]? {
+    guard let text = texts[version], let packed = Base64.decode(text.replacing("\n", with: "")) else { return nil }
+    return try? Gzip.decompress(packed, limit: 1 << 20)
+  }
+
+  static var versions: [Int] { texts.keys.sorted() }
+
+  private static let texts = [
+    1: """
+      H4sIAAAAAAACA+2dW2wj13mAZ8jhTRI5672YlRXFYxqqJJhcc3inDNeVd+VEyK423pXsLNpCGM4cShNRM/JwKK28WGApO10/+LZIG9iAi7iJk9
+      SBE/QhRWo4fmgDtPBT3aKpi6DpS73Ouo0Ro81T+9L/nBlSHJESuVnX6dr/t0vOnPt//v+cM+ecGWrOPXxKt4lUNa11xZay3CHO5+N+V5I4jvPB
+      Z5Tb5Sh8hA43734OwscdV/kAjSj+D3Ufdg4IgiAIgiAIgiAIgnx83BYYoot68S1O/DfxLfGfxA9RJwiCIAiCIAiCIAjy/5gR/+gRtWbWibZN6i
+      P+Y/FGnVhKTVfJiP/IqLKxsWLWNGKI/tHRTWJopmVuEENfj3L03vwDHPxHEARBEARBEARBEKQ3zd/hb5+IRDg+DA72ga/maLNY15fZ4nu5YlaE
+      iwl7e4MkZhLqqmIYpJZIJnQNnJ2RwG9NN6ivpltEtcGt6XVbN+B0xrYa5NLFxDpZrxDrhNkwwC+TTGwQYkECJ7Vl1mgRThxw123Fph5fNnWDaO
+      BhmLZe1VXF1k2jDgFKrZa4NMTW/x9yeOcfQRAEQRAEQRAEQT45iP6JSOe2A13/c4dQLwiCIAiCIAiCIAjySSY6FOci/Ntc7Go0NnyVfztsB/8h
+      kBfO+xdRN7ciT/BCnJs4zS0d4cNRLsAdC0fGwPuuJ/2duz4lRcuSYj5LtJJclMu5QrlYkAu5Iimp+WyuokJovlTIyqlcUU2ncpVKOaVUtWKqmq
+      0WtKqWK6VLBcjGz38jmSv/fp0Y9qZe1ys1cpE+ZUISM/Kli+2HXbqec2HPvvQTAeKpNR1yPk3qdWWFzJ+kj8YMIBck3DDrOn3KBVJk703fSx+G
+      IYbW8ayM41xQ1knbS7WIYhNt1gbhi+VCOlss58rFUglCTMMm9Imbi60ndGxygT6fww4ziVVSq5lS1TLXJZrVpUs7vgjYgBsbi4Pm+QA3ymxwnt
+      uROxVRM1Wllsq4B+YdoPpUHqwqeo1obY26hYJiHzIbBn2Sx9wgluJWkFYlcZC2u7XoFtmpFpagtxYK6XQ6018LFqk26kSTtkxLq4MSmufDHiWM
+      OQ2R25nuVoLsHpi3wJQwuwGi6cZKWws3XD/5Buon96/fey9999pzV9+/3IS6PXFHiHaypaW4p5NxT1zqlC1bqKS1arFSUApKLptX5KqiVDLFvK
+      KlNYUGaXklV9XSKYUU1FSuXC2mSnm5nCpXS+lyVVHTspobJA4rMES1dl/Z0xUP7oD9xOup2kHk8XbA4p4O2LKEpwseYJ58OlPI9zePuSZ9+PUX
+      LlPj3BnsaZwnQ94RsJgH9RaIohUq5WqhklWgu+eVokzUjKpksuV0tpLJ56BRZqGiJFNKlaDOUO98XoNxIV+qlgaJwwoMMuNM3IBx+onX0ziDyO
+      M1TuHmjZMbwDjvvfDstVdevXbl5Z/vvE4tJAV6W8hzZyKtQltTKjmlVFULxVxRKWWUopYuFzQ5l60US6qaVopVqGOxwGqrZVJKhWRT2aJczSnV
+      QkaDi8QAcXZH3vvGb8BC/cTraaFB5PFaKH/zFsoW+1vohFL98auS0pBqim6DiWDIfhwnU78Jdh7395rA7ekceUXNFrJFTS2opFxOk3wxXypmMn
+      I1XakUYY6UIVVS0TKZFDSDXArmRTI0tHI6VSpnilpJKWtavgrZ+NgE7pEbaPb9Cu7Z7AeRxtvsMzc5bRtgwvL+lWeu//DqCjFSur2iXnv+WToy
+      cT5X+RGv8uOduihX8hU5LWslLZevVORiupRJ52W4/lXhspnLqnIlLytlmJsW1SxUt1zMpMq5HEnJRVKWM1qGZNMyZMN0v3ADuu9Xbk/dDyKMV/
+      fyzem+mOuv+3fffPnat9785Y+efu+pq+++8Zpzfbj+HTq32qnxPdv/E+udKpEL1VwB6l4swjBcLBZItQLjcE7WcjlNrSrlUqakyIVMNgUDbiWV
+      g2E5VcnJ+VQ+R/JyriwXCoQuYNhcs6zfgA36FdzTBoNI47VB7qZsUBpkQgsaB3XT+/+h2Dc5MST+Xeyb4lrsJ2JZ/BMchhEEQRAEQRAEQZCPHV
+      mYOM3fyI2VUFeKftvpwa4U/bZ3Az3KOPiGptCVot9emr8rRb8dIF8aUkRuZKOErv8D4jonfl98R/yKuA2nCIIgCIIgCIIgCILcDMP+Md59+Day
+      ey6Hp/xL/CBPVoZoxEGe8gvSiIM8bMbe/xeJTXKxP439LEZiD8UmxWfEc+LfiqNoLgRBEARBEARBkE8hnw1MxMc8t6LZSWsxe2CwHL4Pgpe6gw
+      da8u6TdqBV8D5pB1oYlwMTR7xp4f8gvz8WeqYc5Ccw/p4pB/kBh69EU0b2pBzkZwfs+X/R5MR/Fn8sfl/8hfii+CQ4EQRBEARBEARBEAT59Tka
+      nODDUc8SPxTq4RkM9vAMBHp4+oUenj7/keBEZK/nERbRs0sg4N//RxAEQRAEQRAEQZBPPnT97xN/yokfwBeCIAiCIAiCIAiCILcYh4UJ3vv4QK
+      TLSwjT9T9P1/+4+kcQBEEQBEEQBEGQW4DyHvdEeCIYjPLhaOeC/7Ib2Dri8/8IgiAIgiAIgiAI8ikgCh9f7NucuARfCIIgCIIgCIIgCPIbpZkM
+      iNzYxFggMsqHo81tjnPfPNB5b9v14r+RzCkPVhW9RrTQxYS6qhgGqSVmEp1xE8lEnRgascCfeYKHahHFJtqsnZiRi+VCOku/0ukMhJiGTQzwv5
+      hY0w0N0tjkgg1J2GEmYZFqo040acu0tHri0qXmlOCIG2biPtYSV+4WV2bizj7WII2PRly5v7jvvfTda89dff9yE0R1fv9/nRN/BV8IgiAIgiAI
+      giAIgtxiTHtcw/4x3t0gCeyey0JUfIoLhIKc+Pzw34iPDr0eCga/FhwP/LHwMyHm/5ovwVv8HD+H2jwQ8anAX6EWEARBbkGupAOh+Pg4/2zWVi
+      o1sk7qdWWF1FvH4Imzc7OLc9Li7IOn5qSWrzQ1JEmplDRbq5uSvUoky9ySzCo7rRPFUlcl3dDIheMQjQbNLyzOfW7urPTFs/OnZ8+el74wdz4J
+      Qe6Ov7Q496VFaeEMfJZOnZLOzj00d3Zu4cTcuVYEKE/XpqUzC9LJuVNzIM2J2XMnZk/OJR0pdE1SDE3aMOu6rZuGpFjEyalh2HrNFcraJJa0qt
+      Ql1Vxf122baCzArREVFLKhgtBM2RRhucNDrenEsDt9nJsSbee68mXTatWTeeiG18NW9NqeAkyLZtERx72xsazYbZW11EKDiaZ7Q10FgCx2UtoA
+      iXRjJQnVXjPMLSMpOXeCqLA2ZOtVM02q15ctAoJApK7yQNUPzS6dWpTSbiEnTFBnXQINNgwQU5O2Vokh1c11UjG1bQmsRKQty4RydFtSqjbUjL
+      UMGnVdsdaOOwWqNBva0vYvUXZL3NTrOkRMSqu6pkFZU1WT5qmDBGDP6aSkNTZqukqrNuU2Ptec0pZur1KDtmMsm9VpyJVlqdd0e3tPo2uVPekW
+      Okll6EzdNp29Squ0vAGtzLDbviDuIpR/YlWx5ywL5IQUimuAzkZGWKC3GZALNjHqtOW2/DeU7ZqpaF4Zh6alc4tn508s7gwJofjYGP/Emttl1y
+      vEqruHwJ4OyzxZf/0oehtVfHc72qd59awFC7DMKiimO6BjfJCmXHGSjrXbtU9Kj84vfv7M0qJ09syj8yevxHxs/HrGZMpo1aF19HvUsVvD3f6+
+      d1ACS6ZnJNOobUurMJRpYMkkNbrZWFkFk7q2vE+SZ9oVhBZJG5+b+2TdbeqsF/bpWBDNsVGf7tA9Mriy0qgzrS5/3O2by5BtjSh1e0aCBOwMei
+      p0Q2ObyuZ24I6M9iTrIzSL2zXiOb57hz3m6xn76HVjd1gAzYGIe8Zow7SlFfhsE/s4G1ytNSqb1iD9x6k5yGQbRgljRWpsSLYJVoTrwRYd+aFu
+      FnTHyjYrjzar42xsZ97dFWoH7K1TK2Bvtc5UneFJI5u6SiSlZhrEbQsbOjQNbZnJ0rdFOOPdIJH3G0A0C0bgnsNJx2ClmiCTSq+EVBWTdYk210
+      2dtC/l7R6oOA18E64wdAgmNehCOjMNi07zbffPe/3B+IlxnmMTgPpjMNaSZaVhm8y93OqBy3LrTIBJSJjORAw+FD92jG8+4I5qtkI/vj3jma2w
+      zrtGtnv23k2l1iD7jJt7Rg76/P9h/7/D+l+Mx56LvhMNjzw//JmhWmgxNBn8SXAn8GFgM3BEeEkoQiQEQW5RvhAPxicm+N9jA4s7JNE5i9x5Pu
+      oZaDpDpuxKLalrF5LUNa3eHopPTvLNgJMbW+3ArNao6isex2958pv0hE1OrXkGLmlz2js2NY6F4nfdxTfznYWACLtn8Z7ZQ8DkVJ2s6BrMWYi1
+      DquCFcNMdhbWGTy9p1jlaCh+9918M9JZrKbYSsfp7T0LpiGTMG/sudST6BNfa9KDp848OH3hSCg+Ohpunu4owvl2831k/uzi0uyplh2c1eTSuf
+      mFz0lVu56Xpqjg9aTkPuol3S9NTkJtzDVi6I8T6lTqqq5P0hi1xjpcF5lveropHqZF881tVrRzkXW+j3nq1Fpu7DdnTnZMHvvPXmEuvd8V6OHb
+      oF2O8nV2aTQbdsW8sMweh3POj7pSzS+cnPuS1BlOJ+eOu6Mgu2EZ0188FIzfcw9/3tPUCSQy1L3OIz0bvBs4ZcDVNwmu6XvEYPyB0f2u565Usn
+      M89IfHYkzHTzu9w/F1vkVPcS3pd2cjzmIYZh51Zx3L1nA6rOZbRqDTDVrHXk1Mml1aPDO/AEWcnlvoXsLvzp6WFuYfXppLHmRa71rfG3Tw+pzW
+      xNJJ3ZnTbtHpW4WsNAwquWLbZH0DFtB9J7DOA5Gweq9tUzVMKZJtbcMcGNYjyiZbUKur7u6FM2WGlTCsRtfAbwrUqsKKfHcLgM6kYQ5cIWyTQF
+      JWFN2YPnhnYHct7Egy2TFlNMgWgeVBe6vFWeJUCKzMCZOoqlsQDgLP0P0B6kkLXwE71kxzjdaHLuKduWOdwCS3a9bt+O6dcjPfvfPtxY4Vv0VU
+      ky3WmBhs/ptk20LUWdm2wSqmsyOxodirNJ5OdzNsG7S5TlWztUqXpFRfsOqH2TLRjh+0hq2bDUslyyyz9p6Q4+eURke7dsdvpqJsyb4jO6vUhl
+      U3rbp7iHnXqI4n6xq0E/Zohfu13B6T365xifXrVhb7jkw7j42wfvyV+5m8lmKskLrzHfVI6/h9ZPsLNXPL2yI8FWGhnS2jK7TdQjwhq/rK6gHZ
+      OsH75suCe2fce8RvVyK5K3GyLd6+Ot8cDsVT43zzXjaytrZal7cU6GrGSss94rko7I1Ftbq7SdshUXu7Ea74nweD0AvY/DlWkeapoVD8nnF+5w
+      +8BTsbXS3ncO9ynUj7FOvZKktKrk5cfTi6kFxxXOuc2204swsnO7fr7t/dmmNB3m24joTNfAQmaFCdrLc6G/Ddcgz1rgyNsk9V/o9lp3IHwswM
+      zTNeuZ3LUcsZ6S25E2kf2Z2t6uTuha3VBnavdB3Cb4VC8WkQI+8VgzWhlivsSuFcTfcKw6J6ZWldjVslt6/OHQUbQZh8QsHT3oL1dhMMHViqvl
+      8r3C3VWx5d//Pirzj4jyAIgiAIgiAIgiDIJ4gh3j/KO/ceAs7v/3/KiR/gGwARBEEQBEEQBEEQ5NbjsDDB851/RDAQ6PIS8P1/CIIgCIIgCIIg
+      CPIpIDryLieOXA6I10cui38vTsf+I/a9mB47HP1RdDn6YvQ/o0dG/mLkA9QTgiAIgiAIgiA3T3bIz9XoCR+NclGe53087+d5gecDPB/k+RDPh3
+      k+wvNDPD/M8yM8D5Gm/vwywPu5RyBhIpR23mYW9vn5oPNus7DPx/uZlyAMD0ezXIQVducP3HQnwXFHOO2+ty0CsQPs3W0Rn18YGX3NjVWCWEf9
+      aXMtBBGED7/+wuUQhIdip7jkwNV72c2L1jEJkl55+ec7rwd9gi/wyqvgCDKZX3j22iuvBqnMLDAgDA8Nj75ysBTge+9LbhQNHFPtzPlW3nw7a9
+      7JmReGIkPxP3NT5Tj6p99oxrybLy8EQeQXfl2RY1/lxvfVxN1/5GZ7Chzj/rTSCEBGgqpUSYBWrKbodgDMFYrE/pG7o3ce0vNuHg9R+7E8eDcL
+      3s0BqhAWj3HxXhI8PagE4i+5o3tTN6WnWHKB26Gt5xkhTe+f+wReqFrmugA5+VeI4QePwCqp1UyBZqnbK6rfF+CD777xGqjM5wv4Am++fO1bb/
+      qo5q49/6zfF6Rqvf6dps8H9qUBVLtPXYUEPqpypmefL8j7WRxo2D+86qdx3r/yzHV66hPCkfBQZHgoPBSCr9ChJ91a/jZIOSKkITkPkQLgcyjy
+      WfC7zVMtev8/Kn6bE/9b/C/xF+I18V/Fd8S3xbfEvxbfEH8gfg+CEARBEARBEARBEAT5WAgK/Agf9bHDiHMYdg5DziHiHMLOIeQcgs4h4BwE5+
+      B3Dj5fQIjAga7/8e//IQiCIAiCIAiCIMgnj2H/GL9JLPquRIH+/f+g+DAn/ov4l+KL4kWxBg4EQRAEQRAEQRAEQQ5mNCiMjt7Z+a5QWXL/RQPC
+      OCe2Xs5X/IwgjN8dbzk7XuFXlIqSPO4XxqePdIWydwZmJTnhE8bvGesKdl5mSDPIQRxeGJ+8sysOfcEjK4L++19fS+B8AJABAA==
+      """,
+    2: """
+      H4sIAAAAAAACA+2dfWwjx3XAd7lLUtKdtNKdHVqWVa/pqpJ65JnLbypwHPlOTg4538V3kh33I8qSO6TWonbl5VI65XqteGfnjCLnDyB2XMCBD0
+      E+ECMI0jZAaqQG3AZI4j8aGAhSB0ZbFKjPcdoGMdL81f7RvpldkrsSJVK2ktqX97vjx87Mzrx582bmzexSe/a+k7pN5LJprai2nOKGuUCA+7As
+      cxwnwOtm98XDawxeIteGhgW43RG4oyU+SBNL/0OPDzkfCIIgCIIgCIIgCIL85hgJDtBFvfQKJ/2b9Ir0j9LbqBMEQRAEQRAEQRAEeQ9zUBg9XK
+      qaNaJtkNpB4cZIvUYstaqXyEHh8Ki6uloxqxoxJGF0dI0YmmmZq8TQVwY5em3+Lg7+IwiCIAiCIAiCIAjSmcaH+A9M9PdzfB8csBe8NUYbuZq+
+      yBbfi0WzKJ6P2hurJDoTLS2phkGq0VhU1+DQmwjClnWDhmq6RUo2HGt6zdYN+DpjW3Vy4Xx0hawUiXXMrBsQloxFVwmx4ATnbMus0iKcNHBcs1
+      WbBjxk6gbRIMAwbb2sl1RbN40aRKjVavTCAFv/v83hlX8EQRAEQRAEQRAEuX6QhIl+77YDXf9zw6gXBEEQBEEQBEEQBLmeGeR/wPVz49xQ/eDb
+      gcqBDW68byX0A+G/xNcg8pJ85bGffOsL37+6yUW4iXsXFiJ83yAX5G7s66d/DJB7xLeVkChpGVUtptV8uZTNpXNqPqnmtEQhqynpVDGXL5USaq
+      6czMdz2VQpniZaMq4WSSqeyinltFrOJrV0rpc0rMAg/8VY+oPjNWLYa3pNL1bJ+dbdFdturGA3W3QTD9KVqjrkdy+p1dQKOXGc3rDRgzxw4qpZ
+      0+ltFXBG5o7EHfTuC2Jo7OYMJkcr4JS6QjyBJYuoNtFm7eiMkitkE6lcIZNIpnIQYxo2obd5nG/eFmKTc/SmEPYxEz2mlr/7NVmty1VVt6MXLg
+      Tf4J5/D5vZJZ5a0nOvbTqWxC0c9lnSbY8I3ibLq1qK5DIpouWVnFJIZwu5rJJN50i+lEmliyWIzeSzKSUOBpOIp4vFQlwta7l4OVXOamUtnU/k
+      s5CNQG2k8Ec+GzFMelOMcqGbtXQToaO19CKX31pSW6zFkcBnK05QB0tJF3L5fHdLWSLVqimXLXNFpllduNB4kLbFN191ejU3NhaBFuCD3Jjbqy
+      9OexVSNUtqNa64HyxYpHpVZ1dBSt2odO9+2xXl5tapn3SoaDaRSCjdK/rmcy9ce+Kpn202oI4XA04dX95Sx1FWxwe5i8r2Oibdj/b4ot5dVvUq
+      0VpVdMsFI7rHrBv0pipzlViq25i0LtEL70ARyT0oItldERYp12tEk9dNS6uBMgYi3BvX+zx26WY2Vf1wp6nq0gVvW6SyxYRWzhWzalZNpzKqUo
+      aZIZnLqFpCU2kUTBXpspaIqyQLw36hnIvnM0ohXijnE4WyWkoopXQvaViBYTZVFfYwVXUTr6Mp9SKPf/DJvfupKpvpbo7msvz2889ugiFeupU1
+      0is7+hNh/yyQy4Cas0TVssVCOVtMqTDkZdScQkrJkppMFRKpYjKThlGJzc0wS+eh7lD/TEaDsTGTL+d7ScMKDLFGmthDI3UTr2Mj9SKPv5Gy77
+      6R0j000pvPPn7tS1+7dvnqTy++CC0Fg2URneNfJxerzCN6/Wpnj4i7tOI1OiVbTmczSiKXAy82l8uSchHc2LSipdNaqawW8sm8qmSTqTj4q8V4
+      GrzaeDGtZOKZNMko6YKSzRLqEbGZu6Dvwcq7FdzRynuRxm/l6XflB+V7cQ/AvKlj8Gmm9h+/vIPa/UuajFpKZVM5rZQtkUIhQTK5TD6XTCrlRL
+      GYA18vScqkqCWTcRAlHQf/ToHlQSERzxeSOS2vFjQtU4ZsAkzt9+9B7d0K7qj2XqTxqz35Lt3PHpyRn12+8ta3n6oQI67bldK1Jx+n8wDHGuFH
+      7Ubo9zdCxKuTQjFTVBKKltfSmWJRySXyyQRYZKFchqkwnSopxYyiFsDXzpVSUO1CLhkvpNMkruRIQUlqSZJKKJANa4NTe2iDbuV2bINehPG3gf
+      Lu2iCX7t4Gb7x09dqXX/rF3372zceeeuM7X3fG+re+Sh3lgaGHufDg9zhJGfrc0D9ITw/lB/8XDhEEQRAEQRAEQZD3JHlx4t7QXtbMN0e/e+xz
+      /9rhxG7XveiJT7/c8cTdt0PpiX/1cY6TQtzte61Nt00omvczT3Y4sdtGOj3xr+FE6SHuyDtVdbfryrSMv3wVyvjhOy+j23YQa5VPsXOTe7OcAW
+      mDC0q3c9Lt0qvSn0pnpTL2JgRBEARBEARBEOS3kjuEhVAv9201dzgOCWMh9wZXCLrnhmFvUJIFyRwnfYMLsqx7uW+vuU8BRLsL28tN681diYHB
+      n3P9g1Pc4AuSNPT5odTQg4NT0qODvxzUseERBEEQBEEQBPnt5MPBicMLvmuy9Lp0Dzd7N6+0d8yglx+MNq+43x2ciPgzYF/2sjId+jNYc3YUpJ
+      dfbDSvsk+AIGPbBdmy5N01VWsVPPQ6d1Mnde9Q2b2slaUzXGbPzbxDuXtZUUvf41L7YVy9/JrDc91/5p3Z9YD0B1xYCnNSWHpVikqfkr4ifUj6
+      E+zvCIIgCIIgCIIgyHXJzaGJ/r5B3xK8uXEzFprgt0QJzT2ZDnGh1g8dnuVCHVOIzY2UDnHh1u7F33NDbfE6pAy29hv+s0vKgGeX4IZt63/6hn
+      //H0EQBEEQBEEQBEGuawakn3MB6UVOelH6EWoDQRAEQRAEQRAEQd5jjIoT/LbbCtgvL7bFBJu/tgAOb13/w4uXXufgP4IgCIIgCIIgCIIg73kK
+      W44n+iZCoUG+b9C7FbDpRjY/Rbz/H0EQBEEQBEEQBEGufwbhFRj6CictwBuCIAiCIAiCIAiC/L/SiAUlbmxiLNg/yvcNNjY4zn2OgPfathvEfz
+      GWVu8uq3qVaOHz0dKSahikGp2JetNGY9EaMTRiQTgLhICSRVSbaLN2dEbJFbKJFH1LJJIQYxo2MSD8fHRZNzQ4xybnbDiFfcxELVKu14gmr5uW
+      VoteuNCYEh1x+5i4DzfFVbaLqzBxZx+uk/r+iKt0F/fN51649sRTP9tsgKj0+n9AeouTfgVvCIIgCIIgCIIgCIK8z5j2HR0Qxnh3gyTY/q6Ig9
+      JjXDAc4qQnD3xPemDgxXAo9ExoPPi0+M/ikPBMIMpb/Bw/h9rcFemx4N+hFhAEQd6HXE4Ew5Hxcf7xlK0Wq2SF1GpqhdSan6FjZ+Zm5+fk+dm7
+      T87JzVB5akCW43F5tlozZXuJyJa5Lptl9rVGVKu0JOuGRs4dhWQ06sSp+bmPzJ2RP37mxL2zZx6UPzb3YAyi3B1/eX7uE/PyqdPwWjh5Uj4zd8
+      /cmblTx+bONhNAebo2LZ8+JR+fOzkH0hybPXts9vhczJFC12TV0ORVs6bbumnIqkWcnOqGrVddoaw1YslLak0umSsrum0TjUW4NaKCQjZUEJop
+      cxEWPQGlqk4M2xviXJRoHa6oD5lWs54sQDf8AbaqV7cUYFo0C08a98LGomq3VNZUC40mmu6PdRUAstgxeRUk0o1KDKq9bJjrRkx2rgRRYW3I1q
+      9meqpeW7QICAKJtpUHqr5nduHkvJxwCzlmgjprMmiwboCYmry+RAy5Zq6QoqltyNBKRF63TChHt2W1bEPNmGXQpCuqtXzUKbBEs6GWtnOJilvi
+      ml7TIWFMXtI1DcqaKps0Tx0kgPacjslafbWql2jVplzjc5tTXtftJdqgrRSLZnkacmVZ6lXd3thidM2yJ91CJ6kM3rNbTWcv0SotroKVGXYrFM
+      Sdh/KPLan2nGWBnHCG6jaA18gIi/SbATlnE6NGLbcZvqpuVE1V88s4MC2fnT9z4tj8xQExHBkb4y8tu112pUismvsR3NJhWSDrr/vR26jit9vR
+      DubVsRYswjLLoJjtEZ7xQZ5yxYk5rd2qfUx+4MT8R08vzMtnTj9w4vjloQAbv66YTBnNOjQ/BZ862jVs9/etgxK0ZGJGNo3qhrwEQ5kGLRmjjW
+      7WK0vQpG5bflBWZloVBIukxufmPllzTZ31wi4dC5I5bdSlO2wfGVxZadKZZpc/6vbNRci2StSaPSPDCewb9FTohsYGlc3twJ6MtpzWRWiWdtuI
+      54RuHfZYqG/so/NGe1gAzYGIW8Zow7TlCrw2iH2UDa7WMpVNq5Pu49QcZLIBo4RRkeursm1CK8J8sE5HfqibBd2xuMHKo2Z1lI3tLHh7hVoRW+
+      vUjNhardNlZ3jSyJpeIrJaNQ3i2sKqDqahLTJZulqEM971kninAUSzYATuOJx4BquSCTKV6ExIVTFZk6m5rumkNZW3eqDqGPgazDB0CCZV6EI6
+      axqWnObb6p93CKHIsXGeYw5A7WEYa8miWrdNdrzY7IGLSvObCE5IH/VEDD4cufFGvnGXO6rZKn0Ftoxntso67zLZ6Nh719Rqnewwbm4ZOQbFHH
+      dIeBTW/1Jk6InB1wb7Dj554JaBang+PBn6cehi8G3h34ML4i/F88KjwiZ6igiyzzzElcbCkclJvhFknd5ZO4CPaJT1iu/gJt8wMOmLm5xa9g0D
+      8tq0v6d/LBKKTEzwf+iU4QxJ1GdRvN9HfSV4Y6bsYjWma+di9IjuLR5/t/Wu3xyO3HYb38h4aw0ltL9FOtYXIianaqSia+CSEGsFnP6KYca8tf
+      dGT2/Rgzoajtx+O9/o9xarqbbq+fqBjgXTmElwCzuu5GR6Q9eyfPfJ03dPN266KRwZHe27OOgpw3l3M77/xJn5hdmTTT07q8WFsydOfUQu27UM
+      G92p8DWog1qBd/eeLvlOeXISwsxlYuifJvRQrZV0fZKmqNZXYAJkoQlQikXK+jmaQpFTclrOyNnJgemGdIiKxjc2mGjOJOu83+irdHO5sZPPHP
+      M4j929V/Cld5qB7hsBuxzla2xqNOt20Ty3yG6Hc77f4Ep14tTxuU/I3njqnDvHnoLsumVMf3w4FDlyhH/QZ+oETjJKWw8PdzR4N3LKgNk3BkfT
+      R6RQ5K7RneZzVyrF+Rz+zI1DTMefdfqzE+q8S77imtK3vRFnMQyeR81Zx7I1nA6r+WYjUHeD1rGTDcqzC/OnT5yCIu6dO7V9Cd/2nhZOnbhvYS
+      62W9P61/r+qN3X57Qmlk5qjk+7Tt23IqnUDSq5attkZRUW0F0dWOeGSFi9VzeoGqZU2bY2wAeG9Yi6xhbUpSV398JxmWElDKvRZQibArWWYEXe
+      3gKgnjT4wEXCNglktaLqxvTuOwPttbAjyaTHZTTIOoHlQWurxVniFAmszAmTqKxbEA8Cz9D9ARpIC69AO1ZNc5nWhy7iHd+xRsDJ3eZ1O6FbXW
+      4WutXfnves+C1SMtlijYnB/N8Y2xaih8UNG1rFdHYkVlV7iabT6W6GbYM2V6hq1pfokpTqC1b94C0T7ehua9iaWbdKZJFl1toTcsKc0uhw2Or4
+      jfggW7JfVJxVat2qmVbN/Rjyr1GdQNY1aCfsYIU7WW4H53fbuMT6dTOLHUemiw8fZP340TuZvJZqVEjNeR/0SeuE7dv+QtVc91uEryIs1msZ22
+      JbFuKLWdIrS7tk60TvmC+L7pxx5xG/VYlYW+JYS7wddb52IByJj/ONO9jI2txqXVxXoasZlebxQd+ksDUV1Wp7k9YjUWu7EVyCj0KD0AnsxFlW
+      kcbJgXDkyDh/8Y/9BTsbXc3DA53LdRLtUKxvqywmuzpx9eHoQnbFcVvnbNtwZk8d927X3dnemmNR/m04z4mNTD+4lFCdlL86q/DePBjoXBmaZI
+      eq/Jplp3IH+1gzNE775Xamo+Zhf2fJnUQ7yO5sVcfaE1vTBtoznUf49XA4Mg1iZPxiMBNqHvW5Ujiz6VZhWFK/LM3ZuFlya3b2FGyEwDuFgqf9
+      BestEwzvWqq+kxW2S/WXR3//z0u/4uA/giAIgiAIgiAIgiDXEQO8MMo71x6Czu//X+ekn+MTABEEQRAEQRAEQRDk/cchcYLnvX9EMBjcFiTi8/
+      8QBEEQBEEQBEEQ5LcAev+/IC5y0k+lX8AHgiDIfvF57pFNgBe5b4gcd+BmIaHWrzz2k2994ftXN7mAwAtFs0iPn3ttE45FfqiUInqlmHvIsJLZ
+      8gaL+tHLm1yI5wOQE/u85H5+xg1vvL7pT/Dn7udXmgFuwoCglkm79AAvli1zpV08iFMhBjv+8ctMnOASqVbNdgo4RbcrpXaSID+0nKqt6atr1U
+      o5fU7NeiUW3PIFV2LBlVhoStxK4EosNCUW3IS8WFV1uy2yyAfMZXb4Q6cGYffRMzTsm6++zMKG6ko+RUqZRGrdsNaN1tmQoejmL7oFis0CRadA
+      MXAgs5HJ6ufOVbLVhLcurTPduohuXUBH7Kk3bQEEPvTGd77+5rOPt04PBAPBl65e+/JL7ZAAH7p2+epPL77IpHuF1S0QZA+lcXJi5hEIPPl4W9
+      ehQOBLX2OHr7PKiwJk0T5fEIW3vtpoFxEOBLwlglhvPvYUSNYOghKfffyamycLCTX+g0kXCLJH5LRFCfCCT9gg7y+sLxD49lNtUcGSfDWBki5f
+      ecubAizp7eef3Wy3pcAFFNXbNXhfx+BLvfeFvkAPnYHny17L5yteu+eXvDbP616D55f32cb5qtfAedNr37zltWy+3pNJNovuau08v+61W8FnHc
+      FA4KWrXov1m5sYCHgNZEdbdWzxCsui8S+bTlK/YQpgmF6rDHj7TsskA8+9sI/2GLh8ZVdjFJNbRmYBRuZ9Ho4Datk7GgswGu82GAswGHvNUoCh
+      2GuYAozE+2yaAgy/XuMUYLj1GqQAQ+3extdAZqO3YVWAYdVjnFwwRafG3/SEKNIJcNf5T6Tz36971hPpNOdVvEjnuL1pXoCZrTfVi3RG8+o+lG
+      Zuyf4qv4NzEWS+xD4rM8hcBK/ygsxB2Jv2ROoXvEOHgAtnHLdunxUYclyvfdZXyHGpvAoLOR7V3jQWZJ5UTyoTpeFPDo8MHxr55Ih0w53JQ4fh
+      nyQND0uHRw/BO0RIQ2eGgPvYC0Ik6RZp+AM0ybA0MnIWvgwPnx0eTk4PLwyPjIzMj4ykfn/k/kMLh9JHDj1w/+FMiBe4Q/2/MyYNCNzvUsec53
+      n64un1f176bw7+IwiCIAiCIAiCIAhy3REU+w/yAWf9j3//D0EQBEEQBEEQBEGuNw4IY/waseizEkV6/3+fdJCT/kn6G+kvpPNSVbpPSkMAgiAI
+      giAIgiAIglyn/F6fOHrXYecP4+/4jN+krIyFxdGJiPexvs4DiZMyRI6GxNHRW73PClVk999gUBznpObD+XK3iOL47ZHmoecRfjk5Jyvjgjg+fX
+      hbLHtmYEpWogFx/MjYtmjnYYY0gzSk4cXxyVu3paEPeGRF0H+e6t8Er4j7iSAIgiAIgiAIgiDIdcT/ARxt5ccAoAEA
+      """,
+  ]
+}
