@@ -50,6 +50,7 @@ struct UploadTests {
     try await until { await bench.adapter.isHolding }
     #expect(try await bench.chat.cancel(try #require(waiting.localID)))
     try await until { await bench.texts() == ["behind"] }
+    try await until { await bench.heard.lines.contains("cancelled large.bin") }
     #expect(await bench.heard.lines.filter { $0.hasPrefix("cancelled") } == ["cancelled large.bin"])
   }
 

@@ -41,7 +41,7 @@ struct ArgumentTests {
     Case(
       words: ["migrate", "run", "--from", "a", "--to", "b", "--attachments", "lnk"], code: 2, says: ["upload, link"]),
     Case(words: ["archive", "search", "a.uchat"], code: 2, says: ["needs words"]),
-    Case(words: ["archive", "import", "x", "--to", "y", "--export", "sendbird"], code: 2, says: ["exports of sendbird"]),
+    Case(words: ["archive", "import", "x", "--to", "y", "--export", "openim"], code: 2, says: ["exports of openim"]),
   ]
 
   @Test("the line says what, where and the mend, and the exit code is the documented one", arguments: cases)

@@ -78,16 +78,17 @@ extension ConformanceSuite {
       let changes = Dictionary(uniqueKeysWithValues: (4...6).map { ("\(place)/\($0)", JSONValue?.none) })
       try await context.inject(
         FaultRule("history", user: users.b.id, times: nil, phase: .beforeReply, action: .patch(changes), mustFire: false))
-      let before = await context.mark()
       await bob.resume()
       try await context.eventually("the newest message is known") {
         try await bob.history(of: channel.id, .newest(1)).messages.last?.id == sent.last?.id
       }
+      try await context.idle()
+      let before = await context.mark()
       let read = try await context.wholeHistory(of: channel.id, by: bob, page: 5)
       let expected = ["known"] + (0..<12).filter { ![4, 6, 8].contains($0) }.map(String.init)
       try context.expectEqual(read.map(\.content), expected.map { .text($0) }, "both sides of the hole")
       let asked = try await context.requests("history", by: users.b.id, since: before).count
-      try context.expect((1...4).contains(asked), "the hole is asked for once at the most", observed: "\(asked) requests")
+      try context.expect(asked <= 4, "the hole is asked for once at the most", observed: "\(asked) requests")
       try await context.quiet()
       let mark = await context.mark()
       let again = try await context.wholeHistory(of: channel.id, by: bob, page: 5)

