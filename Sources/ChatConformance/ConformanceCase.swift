@@ -75,6 +75,7 @@ public struct CaseFailure: Error, Sendable, Hashable, CustomStringConvertible {
   public var description: String { "\(place): expected \(expected), observed \(observed)" }
 }
 
+/// What is said of a case in the end.
 public enum Verdict: Sendable, Hashable {
   case pass
   /// Differs from the model as the closed table says.
@@ -90,6 +91,7 @@ public enum Verdict: Sendable, Hashable {
   /// Live only: failed first and passed when repeated.
   case flaky(CaseFailure)
 
+  /// As reports write them.
   public static let names = ["pass", "pass-declared", "fail", "error", "skip", "xfail", "xpass", "flaky"]
 
   public var name: String {
@@ -105,6 +107,7 @@ public enum Verdict: Sendable, Hashable {
     }
   }
 
+  /// Whether the run fails because of it.
   public var breaksRun: Bool {
     switch self {
     case .pass, .passDeclared, .skip, .knownFailure, .flaky: false

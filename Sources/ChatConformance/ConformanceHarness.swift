@@ -13,6 +13,7 @@ public enum ConformanceTarget: String, Sendable, Hashable, CaseIterable {
   case live
 }
 
+/// Somebody who can connect.
 public struct TestUser: Sendable, Hashable {
   public var id: UserID
   public var credential: Credential

@@ -2,11 +2,14 @@ import Foundation
 import Synchronization
 import UnifiedChat
 
+/// What came of one case on one adapter.
 public struct CaseResult: Sendable, Hashable {
+  /// `SEND-03`
   public var id: String
   public var title: String
   public var severity: ConformanceCase.Severity
   public var verdict: Verdict
+  /// Of this machine's time, set-up and invariants included; a virtual hour takes none.
   public var milliseconds: Int64
   /// The command that repeats it.
   public var replay: String
@@ -29,9 +32,12 @@ public struct CaseResult: Sendable, Hashable {
 
 /// One adapter on one target.
 public struct AdapterReport: Sendable, Hashable {
+  /// A vendor, or a vendor and one of its models; of a live service, its profile.
   public var adapter: String
   public var target: ConformanceTarget
+  /// What the adapter declared; empty when no case got as far as a service.
   public var capabilities: CapabilitySet
+  /// In the order of the specification, whichever ended first; a repeated run appends its rounds.
   public var results: [CaseResult]
 
   public init(adapter: String, target: ConformanceTarget, capabilities: CapabilitySet, results: [CaseResult]) {
@@ -41,8 +47,10 @@ public struct AdapterReport: Sendable, Hashable {
     self.results = results
   }
 
+  /// Whether a verdict breaks the run.
   public var failed: Bool { results.contains { $0.verdict.breaksRun } }
 
+  /// How many verdicts have this name; see `Verdict.names`.
   public func count(_ name: String) -> Int { results.count { $0.verdict.name == name } }
 }
 
