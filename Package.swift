@@ -142,7 +142,7 @@ let package = Package(
       ["ChatEmulation", "ChatTransport", "UnifiedChat", "ChatJSON", "ChatInterchange"]),
     tests(
       "ChatMigrationTests",
-      ["ChatMigration", "UnifiedChat", "ChatJSON", "ChatCrypto", "ChatInterchange", "ChatConformance"]),
+      ["ChatMigration", "ChatCache", "UnifiedChat", "ChatJSON", "ChatCrypto", "ChatInterchange", "ChatConformance"]),
     tests(
       "ChatConformanceTests",
       [
@@ -158,7 +158,7 @@ let package = Package(
       "ChatFuzzing",
       [
         "UnifiedChat", "ChatJSON", "ChatCrypto", "ChatInterchange", "ChatTransport", "ChatEmulation", "ChatClient",
-        "AllAdapters",
+        "ChatMigration", "AllAdapters", "SendbirdAdapter",
       ] + vendors.map { .target(name: "\($0)Wire") }, path: "Tests/Fuzzing/Targets"),
     .executableTarget(
       name: "Fuzz", dependencies: ["ChatFuzzing"], path: "Tests/Fuzzing/Program", swiftSettings: strict),

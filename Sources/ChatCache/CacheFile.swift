@@ -35,6 +35,12 @@ public enum CacheLocation: Sendable, Hashable {
   case directory(String)
 }
 
+/// What the header of a SQLite file tells of its program.
+struct CacheHeader: Equatable {
+  var version: Int64
+  var applicationID: Int64
+}
+
 /// The file of one cache, and what belongs to it on disk.
 struct CacheFile {
   let path: String
@@ -73,16 +79,18 @@ struct CacheFile {
     close(descriptor)
   }
 
-  /// The schema version that stands in the file's header, read without SQLite, so that a file of a newer program is
-  /// not touched at all. nil for a file too short to have one.
-  func headerVersion() -> Int64? {
+  /// Whose the file says it is, read without SQLite, so that a file of a newer program, or of another one, is not
+  /// touched at all. nil for a file too short to have a header.
+  func header() -> CacheHeader? {
     guard let handle = FileHandle(forReadingAtPath: path) else { return nil }
     defer { try? handle.close() }
     // Any failure means "no header"; SQLite will say more when it opens the file.
-    guard let bytes = try? handle.read(upToCount: 64), bytes.count == 64, bytes.starts(with: Data("SQLite format 3\0".utf8))
+    guard let bytes = try? handle.read(upToCount: 72), bytes.count == 72, bytes.starts(with: Data("SQLite format 3\0".utf8))
     else { return nil }
-    let field = bytes[bytes.startIndex + 60 ..< bytes.startIndex + 64]
-    return Int64(field.reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+    func field(_ place: Int) -> Int64 {
+      Int64(bytes.dropFirst(place).prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+    }
+    return CacheHeader(version: field(60), applicationID: field(68))
   }
 
   /// Moves the file and its companions aside and returns the new place.

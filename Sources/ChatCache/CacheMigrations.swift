@@ -4,17 +4,28 @@ import UnifiedChat
 /// or the new one.
 enum CacheMigrations {
   static let current: Int64 = 3
+  /// "UCCa" in ASCII. Files that were made before there was one have 0.
+  static let applicationID: Int64 = 1_430_471_521
 
   static func version(of database: Database) throws(ChatError) -> Int64 {
     try database.first("PRAGMA user_version") { row throws(ChatError) in row.int(0) } ?? 0
   }
 
+  static func header(of database: Database) throws(ChatError) -> CacheHeader {
+    let id = try database.first("PRAGMA application_id") { row throws(ChatError) in row.int(0) } ?? 0
+    // SQLite gives the field with a sign.
+    return CacheHeader(version: try version(of: database), applicationID: id & 0xFFFF_FFFF)
+  }
+
   /// - Throws: `.storage(.newerVersion)`, with nothing written.
   static func run(on database: Database) throws(ChatError) {
-    try refuseNewer(try version(of: database), path: database.path)
+    try refuse(try header(of: database), path: database.path)
     try database.transaction { () throws(ChatError) in
-      // A second process may migrate at the same moment: the version is read again inside the transaction.
-      let version = try version(of: database)
+      // A second process may migrate at the same moment: the header is read again inside the transaction.
+      let header = try header(of: database)
+      try refuse(header, path: database.path)
+      if header.applicationID == 0 { try database.execute("PRAGMA application_id = \(applicationID)") }
+      let version = header.version
       guard version < current else { return }
       if version == 0 { try database.execute(CacheSchema.sql) }
       if version == 1 { try orderRowsByTime(database) }
@@ -23,7 +34,37 @@ enum CacheMigrations {
     }
   }
 
-  static func refuseNewer(_ version: Int64, path: String) throws(ChatError) {
+  /// - Throws: `.storage(.denied)` for the file of another program, `.storage(.newerVersion)` for one of a newer version
+  ///   of this program, `.storage(.corrupt)` for a header that no program writes.
+  static func refuse(_ header: CacheHeader, path: String) throws(ChatError) {
+    guard header.applicationID == applicationID || header.applicationID == 0 else {
+      throw foreign("application id \(header.applicationID)", path: path)
+    }
+    try refuseNewer(header.version, path: path)
+  }
+
+  /// Older versions wrote no application id: their tables tell whose a file is. Reads, and writes nothing.
+  static func refuseForeign(_ database: Database) throws(ChatError) {
+    let header = try header(of: database)
+    try refuse(header, path: database.path)
+    guard header.applicationID == 0 else { return }
+    let tables = try database.all("SELECT name FROM sqlite_master WHERE type = 'table'") { row throws(ChatError) in row.text(0) }
+    guard tables.isEmpty ? header.version == 0 : Set(tables).isSuperset(of: ownTables) && header.version > 0 else {
+      throw foreign("no application id, other tables", path: database.path)
+    }
+  }
+
+  /// In every version.
+  private static let ownTables: Set<String> = ["meta", "channels", "messages", "outbox"]
+
+  private static func foreign(_ what: String, path: String) -> ChatError {
+    StorageFault(
+      reason: .denied, cause: "it is a SQLite file of another program (\(what)) and stays as it is",
+      mend: "move it away, or choose another cache.directory"
+    ).error(path: path)
+  }
+
+  private static func refuseNewer(_ version: Int64, path: String) throws(ChatError) {
     guard version > current || version < 0 else { return }
     // SQLite's field has a sign, and no program uses it.
     guard (0...Int64(Int32.max)).contains(version) else {

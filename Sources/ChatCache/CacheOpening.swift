@@ -11,7 +11,7 @@ enum CacheOpening {
   ) throws(ChatError) -> (database: Database, recovery: CacheRecovery?) {
     do throws(ChatError) {
       // Before anything is written. A header of which nothing can be believed goes the way of all damage.
-      if let version = file.headerVersion() { try CacheMigrations.refuseNewer(version, path: file.path) }
+      if let header = file.header() { try CacheMigrations.refuse(header, path: file.path) }
       try file.create()
       let database = try fresh(path: file.path, identity: identity, observer: observer)
       try check(database, size: file.size)
@@ -28,6 +28,8 @@ enum CacheOpening {
     path: String, identity: CacheIdentity, observer: Database.Observer? = nil
   ) throws(ChatError) -> Database {
     let database = try Database(path: path, mode: .create)
+    // The set-up writes; the file may be somebody else's.
+    try CacheMigrations.refuseForeign(database)
     try database.setUp()
     database.observer = observer
     defer { database.observer = nil }

@@ -2,7 +2,8 @@
 /// found when the program lies elsewhere.
 enum CacheSchema {
   static let sql = #"""
-    -- The cache of one user of one app at one vendor, version 3 (PRAGMA user_version).
+    -- The cache of one user of one app at one vendor, version 3 (PRAGMA user_version); its
+    -- application id is "UCCa", 1430471521 (PRAGMA application_id), or 0 in a file that was made before there was one.
     --
     -- Ids are compared by bytes (BINARY). A position is three columns: major, minor, tail (see MessagePosition).
     -- A payload is the JSON record of the item (records.schema.json); columns beside it are what is queried or local.

@@ -6,10 +6,13 @@ import UnifiedChat
 struct StorageFault {
   var reason: ChatError.StorageReason
   var cause: String
+  /// nil: what mends most faults of this reason.
+  private var ownMend: String?
 
-  init(reason: ChatError.StorageReason, cause: String) {
+  init(reason: ChatError.StorageReason, cause: String, mend: String? = nil) {
     self.reason = reason
     self.cause = cause
+    ownMend = mend
   }
 
   init(code: Int32, database: OpaquePointer?) {
@@ -31,6 +34,10 @@ struct StorageFault {
     cause = String(cString: strerror(systemError))
     switch systemError {
     case ENOSPC, EDQUOT, EFBIG: reason = .full
+    case ELOOP, EISDIR:
+      reason = .denied
+      cause = systemError == EISDIR ? "a folder is in its place" : "a symbolic link is in its place"
+      ownMend = "move that away, or choose another cache.directory"
     case EACCES, EPERM, EROFS: reason = .denied
     default: reason = .other
     }
@@ -41,7 +48,8 @@ struct StorageFault {
   }
 
   private var mend: String {
-    switch reason {
+    if let ownMend { return ownMend }
+    return switch reason {
     case .full: "free some disk space, nothing was lost"
     case .corrupt: "open the cache again to have it set aside and rebuilt"
     case .denied: "make the folder writable for this user or choose another cache.directory"

@@ -10,13 +10,15 @@ struct VersionTests {
     .appending(path: "Golden/cache")
   private static let identity = CacheIdentity(vendor: "openim", app: "golden", user: "alice")
 
+  /// The last one has the present tables, and no application id yet.
+  private static let files = (1..<Int(CacheMigrations.current)).map { "version-\($0)" } + ["without-application-id"]
+
   /// A copy of a file that an older program wrote, where the present one looks for it.
-  private func folder(version: Int) throws -> (Folder, path: String) {
+  private func folder(_ name: String) throws -> (Folder, path: String) {
     let folder = Folder()
     try FileManager.default.createDirectory(atPath: folder.path, withIntermediateDirectories: true)
     let path = folder.path + "/" + Self.identity.fileName
-    try FileManager.default.copyItem(
-      atPath: Self.golden.appending(path: "version-\(version).sqlite").path, toPath: path)
+    try FileManager.default.copyItem(atPath: Self.golden.appending(path: "\(name).sqlite").path, toPath: path)
     return (folder, path)
   }
 
@@ -27,9 +29,10 @@ struct VersionTests {
     }
   }
 
-  @Test("open with everything in them: messages, unsent ones, ranges, local data, search", arguments: 1..<Int(CacheMigrations.current))
-  func opens(_ version: Int) throws {
-    let (folder, path) = try folder(version: version)
+  @Test("open with everything in them: messages, unsent ones, ranges, local data, search", arguments: files)
+  func opens(_ name: String) throws {
+    let (folder, path) = try folder(name)
+    #expect(CacheFile(path: path).header()?.applicationID == 0)
     for _ in 1...2 {
       let cache = try LocalCache(Self.identity, at: folder.location)
       #expect(cache.recovery == nil)
@@ -55,24 +58,25 @@ struct VersionTests {
       #expect(note?.text == "{\"note\":1}" && !ranges.isEmpty)
       cache.close()
     }
-    #expect(FileManager.default.fileExists(atPath: path))
+    #expect(CacheFile(path: path).header() == CacheHeader(version: CacheMigrations.current, applicationID: CacheMigrations.applicationID))
   }
 
-  @Test("are the old ones or the new ones when the disk is full in the middle", arguments: 1..<Int(CacheMigrations.current))
-  func interrupted(_ version: Int) throws {
-    let (folder, path) = try folder(version: version)
+  @Test("are the old ones or the new ones when the disk is full in the middle", arguments: files)
+  func interrupted(_ name: String) throws {
+    let (folder, path) = try folder(name)
     let database = try Database(path: path, mode: .create)
     try database.setUp()
     let pages = try #require(try database.first("PRAGMA page_count") { row throws(ChatError) in row.int(0) })
+    let header = try CacheMigrations.header(of: database)
     // Version 1 needs more room than there is; the others are refused at the very end.
-    if version == 1 {
+    if header.version == 1 {
       try database.query("PRAGMA max_page_count = \(pages)") { _ throws(ChatError) in }
     } else {
       database.injected = { $0 == "COMMIT" ? 13 : nil }  // SQLITE_FULL
     }
     let error = #expect(throws: ChatError.self) { try CacheMigrations.run(on: database) }
     #expect(error?.kind == .storage(.full))
-    #expect(try CacheMigrations.version(of: database) == Int64(version))
+    #expect(try CacheMigrations.header(of: database) == header)
     try database.query("PRAGMA max_page_count = 1000000") { _ throws(ChatError) in }
     database.injected = nil
     try CacheMigrations.run(on: database)

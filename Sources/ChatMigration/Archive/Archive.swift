@@ -155,7 +155,7 @@ extension Archive {
     let magic = Array("SQLite format 3\0".utf8)
     guard header.count == 100, header.starts(with: magic) else {
       throw ChatError(
-        .storage(.corrupt), operation: .archive, detail: "\(path): not an archive (no SQLite file)")
+        .storage(.corrupt), operation: .archive, detail: "\(path): not an archive (no SQLite file); name another path")
     }
     let written = Int64(header[16]) << 8 | Int64(header[17])
     let pageSize = written == 1 ? 65536 : written
@@ -172,13 +172,13 @@ extension Archive {
   private static func check(_ database: Database, path: String) throws(ChatError) -> Int {
     let application = try database.count("PRAGMA application_id")
     guard application == Int(ArchiveSchema.applicationID) else {
-      throw ChatError(.storage(.corrupt), operation: .archive, detail: "\(path): not an archive (other SQLite file)")
+      throw ChatError(.storage(.corrupt), operation: .archive, detail: "\(path): not an archive (other SQLite file); name another path")
     }
     let version = try database.count("PRAGMA user_version")
     guard version <= Archive.formatVersion else {
       throw ChatError(
         .storage(.newerVersion), operation: .archive,
-        detail: "\(path): made by a newer program (form \(version), this one reads up to \(Archive.formatVersion))")
+        detail: "\(path): made by a newer program (form \(version), this one reads up to \(Archive.formatVersion)); use that one")
     }
     return version
   }

@@ -22,6 +22,7 @@ extension Archive {
   /// before, by an error, a full disk or a kill, leaves nothing at `path`, and is simply done again.
   /// - Throws: `.conflict` if something is at `path` already.
   public func redacted(to path: String, _ rules: RedactionRules, at time: Timestamp) async throws(ChatError) -> Archive {
+    try PrivateFile.refuseLink(path, operation: .archive)
     for there in [path, path + ".files"] where PrivateFile.exists(there) {
       throw PrivateFile.failure(EEXIST, there, .archive)
     }

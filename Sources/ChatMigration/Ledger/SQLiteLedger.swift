@@ -34,6 +34,7 @@ public actor SQLiteLedger: Ledger {
       (lock, owners) = (nil, nil)
       database = try Database(path: path, mode: .readOnly, operation: .writeDestination)
       try Self.check(database, path: path)
+      try Self.checkPages(database, path: path)
       return
     }
     lock = try ProcessLock(path + ".lock", isShared: isShared)
@@ -50,8 +51,15 @@ public actor SQLiteLedger: Ledger {
   }
 
   private static func prepare(_ database: Database, path: String, isShared: Bool) throws(ChatError) {
+    // Before anything is written: the file may be another program's, or no longer whole.
+    let begins = try isNew(database)
+    if !begins {
+      try check(database, path: path)
+      try checkPages(database, path: path)
+    }
     try database.transaction { () throws(ChatError) in
-      if try database.count("SELECT count(*) FROM sqlite_master") == 0 { try database.execute(schema) }
+      // Another process may have been faster.
+      if begins, try isNew(database) { try database.execute(schema) }
       try check(database, path: path)
       if try database.count("PRAGMA user_version") < Int(version) { try database.execute(upgradeFrom1) }
       try database.execute(openChannels)
@@ -64,6 +72,20 @@ public actor SQLiteLedger: Ledger {
   private static func takesNoWriting(_ path: String) -> Bool {
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     return access(path, W_OK) != 0 || access(folder, W_OK) != 0
+  }
+
+  private static func isNew(_ database: Database) throws(ChatError) -> Bool {
+    guard try database.count("PRAGMA application_id") == 0, try database.count("PRAGMA user_version") == 0 else { return false }
+    return try database.count("SELECT count(*) FROM sqlite_master") == 0
+  }
+
+  private static func checkPages(_ database: Database, path: String) throws(ChatError) {
+    let findings = try database.rows("PRAGMA quick_check(1)") { row in row.text(0) }
+    guard findings == ["ok"] else {
+      throw ChatError(
+        .storage(.corrupt), operation: .writeDestination,
+        detail: "\(path): damaged; put a copy of it in its place, or name another ledger")
+    }
   }
 
   private static func check(_ database: Database, path: String) throws(ChatError) {

@@ -28,6 +28,7 @@ final class Database {
     self.path = path
     self.operation = operation
     if mode != .readOnly { try PrivateFile.refuseLink(path, operation: operation) }
+    try PrivateFile.refuseFolder(path, operation: operation)
     let flags =
       (mode == .readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (path.isEmpty ? SQLITE_OPEN_CREATE : 0))
       | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE

@@ -2,7 +2,7 @@ import Foundation
 import UnifiedChat
 
 /// Files and folders that only their owner may read: chats are nobody else's business.
-enum PrivateFile {
+package enum PrivateFile {
   /// Creates an empty file with mode 0600.
   /// - Throws: `.conflict` if something is there already.
   static func create(_ path: String, operation: ChatError.Operation) throws(ChatError) {
@@ -19,6 +19,12 @@ enum PrivateFile {
   static func refuseLink(_ path: String, operation: ChatError.Operation) throws(ChatError) {
     var information = stat()
     if lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFLNK { throw failure(ELOOP, path, operation) }
+  }
+
+  /// SQLite would say no more than that it cannot open it.
+  static func refuseFolder(_ path: String, operation: ChatError.Operation) throws(ChatError) {
+    var information = stat()
+    if stat(path, &information) == 0, information.st_mode & S_IFMT == S_IFDIR { throw failure(EISDIR, path, operation) }
   }
 
   static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
@@ -43,7 +49,7 @@ enum PrivateFile {
   }
 
   /// Before a finished file takes the place of `path`: a device, pipe, link or folder there is never replaced.
-  static func requireReplaceable(_ path: String, operation: ChatError.Operation) throws(ChatError) {
+  package static func requireReplaceable(_ path: String, operation: ChatError.Operation) throws(ChatError) {
     var information = stat()
     guard lstat(path, &information) == 0, information.st_mode & S_IFMT != S_IFREG else { return }
     throw ChatError(.storage(.denied), operation: operation, detail: "\(path): is no regular file; name another path")
@@ -58,7 +64,7 @@ enum PrivateFile {
   }
 
   /// Writes `bytes` beside `path` and puts the file in its place, so that a reader sees the old or the new one.
-  static func replace(_ path: String, with bytes: [UInt8], operation: ChatError.Operation) throws(ChatError) {
+  package static func replace(_ path: String, with bytes: [UInt8], operation: ChatError.Operation) throws(ChatError) {
     try requireReplaceable(path, operation: operation)
     let writer = try FileWriter(path + ".part", operation: operation)
     try writer.write(bytes)
@@ -112,17 +118,25 @@ final class FileReader {
 }
 
 /// Writes a new owner-only file from the start. Not for sharing.
-final class FileWriter {
+package final class FileWriter {
   private let descriptor: Int32
   let path: String
   private let operation: ChatError.Operation
   private var isFinished = false
 
-  init(_ path: String, operation: ChatError.Operation) throws(ChatError) {
-    descriptor = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    self.path = path
-    self.operation = operation
-    guard descriptor >= 0 else { throw PrivateFile.failure(errno, path, operation) }
+  /// A file that is there already, as a killed run leaves it, goes first: it may have an owner and a mode of its own.
+  /// - Throws: `.storage(.denied)` for a link or a folder in its place.
+  package init(_ path: String, operation: ChatError.Operation) throws(ChatError) {
+    let flags = O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW
+    var opened = open(path, flags, 0o600)
+    if opened < 0, errno == EEXIST {
+      try PrivateFile.refuseLink(path, operation: operation)
+      try PrivateFile.requireReplaceable(path, operation: operation)
+      unlink(path)
+      opened = open(path, flags, 0o600)
+    }
+    guard opened >= 0 else { throw PrivateFile.failure(errno, path, operation) }
+    (descriptor, self.path, self.operation) = (opened, path, operation)
   }
 
   /// A file that was not finished is removed; one that could not be opened is not ours.
@@ -132,7 +146,7 @@ final class FileWriter {
     if !isFinished { unlink(path) }
   }
 
-  func write(_ bytes: [UInt8]) throws(ChatError) {
+  package func write(_ bytes: [UInt8]) throws(ChatError) {
     var failed: Int32 = 0
     bytes.withUnsafeBytes { buffer in
       var done = 0
@@ -150,7 +164,7 @@ final class FileWriter {
   }
 
   /// The bytes are on the disk before the name is: whoever finds the name finds all of them.
-  func finish(movingTo target: String) throws(ChatError) {
+  package func finish(movingTo target: String) throws(ChatError) {
     guard fsync(descriptor) == 0, rename(path, target) == 0 else {
       throw PrivateFile.failure(errno, target, operation)
     }

@@ -48,7 +48,9 @@ extension Command {
     let name = String(parts.first ?? "")
     guard word.hasPrefix("--"), let option = allOptions.first(where: { $0.name == name }) else {
       let near = Nearest.name(to: name, among: allOptions.map(\.name)).map { "; did you mean --\($0)?" } ?? "."
-      throw Failure(.usage, "unknown option \(word)\(near) See \(invocation.path.joined(separator: " ")) --help")
+      // What stands behind the = may be a secret.
+      let said = word.split(separator: "=", maxSplits: 1).first.map(String.init) ?? word
+      throw Failure(.usage, "unknown option \(said)\(near) See \(invocation.path.joined(separator: " ")) --help")
     }
     guard option.value != nil else {
       guard parts.count == 1 else { throw Failure(.usage, "--\(name) takes no value") }

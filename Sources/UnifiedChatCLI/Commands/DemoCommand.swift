@@ -3,6 +3,7 @@ import ChatEmulation
 import ChatHarness
 import ChatInterchange
 import ChatJSON
+import ChatMigration
 import ChatSamples
 import ChatTransport
 import Foundation
@@ -47,19 +48,18 @@ struct DemoFolder {
       }
       try files.removeItem(atPath: full)
     }
-    try files.createDirectory(
-      atPath: full + "/secrets", withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    try Data().write(to: URL(fileURLWithPath: full + "/" + Self.marker))
+    for folder in [full, full + "/secrets"] {
+      try files.createDirectory(
+        atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+    try PrivateFile.replace(full + "/" + Self.marker, with: [], operation: .archive)
     self.path = full
   }
 
   func file(_ name: String) -> String { path + "/" + name }
 
   func writeSecret(_ text: String, to name: String) throws {
-    guard
-      FileManager.default.createFile(
-        atPath: file("secrets/" + name), contents: Data(text.utf8), attributes: [.posixPermissions: 0o600])
-    else { throw Failure(.storage, "\(file("secrets/" + name)): cannot be written") }
+    try PrivateFile.replace(file("secrets/" + name), with: Array(text.utf8), operation: .archive)
   }
 }
 

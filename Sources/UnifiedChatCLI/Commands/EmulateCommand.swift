@@ -63,7 +63,9 @@ enum EmulateCommand {
     for pair in invocation.all("set") {
       let parts = pair.split(separator: "=", maxSplits: 1).map(String.init)
       guard parts.count == 2, let value = try? JSONValue(parsing: parts[1]) else {
-        throw Failure(.usage, "--set takes NAME=JSON, for example historyForNewcomers=true, not \"\(pair)\"")
+        // Of the value nothing: it may be a secret.
+        throw Failure(
+          .usage, "--set takes NAME=JSON, for example historyForNewcomers=true; \"\(parts.first ?? "")\" has no JSON value")
       }
       options.settings[parts[0]] = value
     }

@@ -1,6 +1,8 @@
 import ChatJSON
+import ChatMigration
 import ChatSamples
 import Foundation
+import UnifiedChat
 
 /// `unifiedchat seed`
 enum SeedCommand {
@@ -41,18 +43,17 @@ enum SeedCommand {
   static func write(from source: String?, to target: String) throws -> SeedSummary {
     try Files.requireWritable(target)
     let isStream = Files.isStandardOutput(target) || Files.isStream(target)
-    let part = isStream ? target : target + ".part"
-    if !isStream {
-      guard FileManager.default.createFile(atPath: part, contents: nil, attributes: [.posixPermissions: 0o600]) else {
-        throw Failure(.storage, "\(part): cannot be written; name a folder that exists and is yours")
-      }
+    let file: FileWriter?
+    do { file = isStream ? nil : try FileWriter(target + ".part", operation: .archive) } catch {
+      throw Failure(.storage, "cannot be written: \(error.detail); name a folder that exists and is yours")
     }
     // A reader of standard output who has had enough is no failure.
-    let handle = Files.isStandardOutput(target) ? nil : FileHandle(forWritingAtPath: part)
-    guard handle != nil || Files.isStandardOutput(target) else {
-      throw Failure(.storage, "\(part): cannot be opened for writing")
+    let handle = isStream && !Files.isStandardOutput(target) ? FileHandle(forWritingAtPath: target) : nil
+    guard handle != nil || file != nil || Files.isStandardOutput(target) else {
+      throw Failure(.storage, "\(target): cannot be opened for writing")
     }
     func flush(_ bytes: [UInt8]) throws {
+      if let file { return try file.write(bytes) }
       if let handle { try handle.write(contentsOf: bytes) } else { Standard.write(bytes, to: .output) }
     }
     var buffer: [UInt8] = []
@@ -75,15 +76,12 @@ enum SeedCommand {
       }
       try flush(buffer)
       try handle?.close()
+      try file?.finish(movingTo: target)
     } catch {
-      if !isStream { try? FileManager.default.removeItem(atPath: part) }
+      // What is not whole goes with its writer.
       if error is SeedError { throw error }
-      throw Failure(.storage, "\(part): \(error.localizedDescription)")
-    }
-    if isStream { return summary }
-    guard rename(part, target) == 0 else {
-      unlink(part)
-      throw Failure(.storage, "\(target): cannot be replaced")
+      if let error = error as? ChatError { throw Failure(.storage, error.detail) }
+      throw Failure(.storage, "\(target): \(error.localizedDescription)")
     }
     return summary
   }

@@ -1,4 +1,6 @@
+import ChatMigration
 import Foundation
+import UnifiedChat
 
 #if canImport(Glibc)
   import Glibc
@@ -6,23 +8,26 @@ import Foundation
   import Darwin
 #endif
 
-/// Results in files, which appear only when they are whole. What is no file, a pipe or a device, is written as it is.
+/// Results in files, which are their owner's alone and appear only when they are whole. What is no file, a pipe or a
+/// device, is written as it is.
 enum Files {
   static func write(_ bytes: [UInt8], to path: String) throws {
     try requireWritable(path)
     if isStandardOutput(path) { return Standard.write(bytes, to: .output) }
     do {
-      guard isStream(path) else { return try Data(bytes).write(to: URL(fileURLWithPath: path), options: .atomic) }
+      guard isStream(path) else { return try PrivateFile.replace(path, with: bytes, operation: .archive) }
       guard let handle = FileHandle(forWritingAtPath: path) else { throw CocoaError(.fileWriteNoPermission) }
       try handle.write(contentsOf: Data(bytes))
       try handle.close()
+    } catch let error as ChatError {
+      throw Failure(.storage, "cannot be written: \(error.detail)")
     } catch {
       throw Failure(.storage, "\(path): cannot be written: \(error.localizedDescription)")
     }
   }
 
   /// To be asked before long work whose result goes there.
-  /// - Throws: for a folder that is not there, and for a file that holds more than a result: an archive, a ledger and
+  /// - Throws: for a folder that is not there, for a link, which could lead the result to another's file, and for a file that holds more than a result: an archive, a ledger and
   ///   a cache are SQLite files, and none of them is ever replaced.
   static func requireWritable(_ path: String) throws {
     if isStandardOutput(path) || isStream(path) { return }
@@ -34,6 +39,10 @@ enum Files {
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     guard FileManager.default.fileExists(atPath: folder) else {
       throw Failure(.storage, "\(path): there is no folder \(folder); make it, or name another file")
+    }
+    var information = stat()
+    if lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFLNK {
+      throw Failure(.storage, "\(path): is a symbolic link; name the file itself")
     }
     guard exists, let handle = FileHandle(forReadingAtPath: path) else { return }
     defer { try? handle.close() }

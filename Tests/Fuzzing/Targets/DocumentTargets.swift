@@ -9,7 +9,7 @@ import UnifiedChat
 extension FuzzTarget {
   static let documents: [FuzzTarget] = [configuration, records, rules, texts]
 
-  private static let registry = AllAdapters.registry(transports: Unreachable.transports)
+  static let registry = AllAdapters.registry(transports: Unreachable.transports)
 
   static let configuration = FuzzTarget(
     "configuration",
@@ -71,7 +71,7 @@ extension FuzzTarget {
 }
 
 /// A network that nobody uses.
-private struct Unreachable: HTTPClient, WebSocketClient {
+struct Unreachable: HTTPClient, WebSocketClient {
   static let transports = Transports(http: Unreachable(), webSocket: Unreachable())
 
   func send(

@@ -1,3 +1,6 @@
+import Dispatch
+import Synchronization
+
 /// One parser, and what must hold for any bytes that it is given.
 ///
 /// The same list serves two callers: the test suite, which mutates the seeds with a seeded generator, and the `fuzz`
@@ -6,13 +9,52 @@ public struct FuzzTarget: Sendable {
   public var name: String
   /// Beginnings for the mutations, each accepted by the parser or once a find.
   public var seeds: [[UInt8]]
-  /// Throws `BrokenLaw` where a law does not hold. Errors of the parser are what it should give and end here.
-  public var run: @Sendable ([UInt8]) throws(BrokenLaw) -> Void
+  private let body: Body
+
+  /// A parser of bytes needs no thread but the caller's; what reads files does, since actors do it.
+  private enum Body: Sendable {
+    case plain(@Sendable ([UInt8]) throws(BrokenLaw) -> Void)
+    case waiting(@Sendable ([UInt8]) async throws(BrokenLaw) -> Void)
+  }
 
   public init(_ name: String, seeds: [[UInt8]], run: @escaping @Sendable ([UInt8]) throws(BrokenLaw) -> Void) {
     self.name = name
     self.seeds = seeds
-    self.run = run
+    body = .plain(run)
+  }
+
+  init(_ name: String, seeds: [[UInt8]], reads: @escaping @Sendable ([UInt8]) async throws(BrokenLaw) -> Void) {
+    self.name = name
+    self.seeds = seeds
+    body = .waiting(reads)
+  }
+
+  /// Throws `BrokenLaw` where a law does not hold. Errors of the parser are what it should give and end here.
+  public func run(_ bytes: [UInt8]) async throws(BrokenLaw) {
+    switch body {
+    case .plain(let body): try body(bytes)
+    case .waiting(let body): try await body(bytes)
+    }
+  }
+
+  /// The same for a thread that may block.
+  public func runHere(_ bytes: [UInt8]) throws(BrokenLaw) {
+    guard case .waiting(let body) = body else {
+      guard case .plain(let body) = self.body else { return }
+      return try body(bytes)
+    }
+    let broken = Broken()
+    let done = DispatchSemaphore(value: 0)
+    Task.detached {
+      do throws(BrokenLaw) { try await body(bytes) } catch { broken.law.withLock { $0 = error } }
+      done.signal()
+    }
+    done.wait()
+    if let law = broken.law.withLock({ $0 }) { throw law }
+  }
+
+  private final class Broken: Sendable {
+    let law = Mutex<BrokenLaw?>(nil)
   }
 
   public init(_ name: String, seeds: [String], run: @escaping @Sendable ([UInt8]) throws(BrokenLaw) -> Void) {
@@ -21,7 +63,7 @@ public struct FuzzTarget: Sendable {
 
   /// Every parser of bytes that come from a wire or a file.
   public static let all: [FuzzTarget] =
-    codecs + documents + [sendbird, openIM, leanCloud] + servers + emulators
+    codecs + documents + [sendbird, openIM, leanCloud, envelopes] + servers + emulators + files
 }
 
 /// A parser gave a wrong answer where it should have given an error, or another value.
