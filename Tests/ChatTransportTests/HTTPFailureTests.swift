@@ -51,6 +51,22 @@ struct HTTPFailureCase: Sendable, CustomTestStringConvertible {
       _ = $0.readRequest()
       $0.answer(200, [UInt8](repeating: 0, count: 101))
     },
+    HTTPFailureCase(testDescription: "a gigabyte announced", kind: .tooLarge(limit: 1 << 20)) {
+      _ = $0.readRequest()
+      $0.write("HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\nabc")
+    },
+    HTTPFailureCase(testDescription: "the longest length announced", kind: .tooLarge(limit: 1 << 20)) {
+      _ = $0.readRequest()
+      $0.write("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\nabc")
+    },
+    HTTPFailureCase(testDescription: "a chunk of a gigabyte announced, and then the end", kind: .closed) {
+      _ = $0.readRequest()
+      $0.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40000000\r\nabc")
+    },
+    HTTPFailureCase(testDescription: "a chunk of a gigabyte announced, and more than the limit of it", kind: .tooLarge(limit: 1000), limit: 1000) {
+      _ = $0.readRequest()
+      $0.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40000000\r\n" + String(repeating: "a", count: 1001))
+    },
     HTTPFailureCase(testDescription: "chunks over the limit", kind: .tooLarge(limit: 4), limit: 4) {
       _ = $0.readRequest()
       $0.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n")

@@ -108,6 +108,15 @@ struct EndingCase: Sendable, CustomTestStringConvertible {
       $0.send(2, [UInt8](repeating: 0, count: 100), isFinal: false)
       $0.send(0, [UInt8](repeating: 0, count: 100))
     },
+    EndingCase(testDescription: "a gigabyte announced", end: WebSocketClose(code: 1009, reason: "message too big")) {
+      $0.write([0x82, 0x7F, 0, 0, 0, 0, 0x40, 0, 0, 0] + [UInt8](repeating: 0, count: 70_000))
+    },
+    EndingCase(
+      testDescription: "a gigabyte announced in a later fragment", end: WebSocketClose(code: 1009, reason: "message too big")
+    ) {
+      $0.send(1, [0x61], isFinal: false)
+      $0.write([0x80, 0x7F, 0, 0, 0, 0, 0x40, 0, 0, 0] + [UInt8](repeating: 0x61, count: 70_000))
+    },
     EndingCase(testDescription: "exabytes announced", end: WebSocketClose(code: 1009, reason: "message too big")) {
       $0.write([0x82, 0x7F, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF] + [UInt8](repeating: 0, count: 70_000))
     },
