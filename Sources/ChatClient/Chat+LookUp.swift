@@ -9,13 +9,14 @@ extension Chat {
     let hasForward = try await vendorCapabilities().has(.historyForward)
     var query = HistoryQuery(anchor: .newest, direction: .older, limit: options.catchUpPage)
     if hasForward, let seen = entry.seen { query = .after(seen, limit: options.catchUpPage) }
+    var walk = PageWalk()
     while true {
       let page = try await ask(await adapter.history(of: entry.channel, query))
       try absorb(page.messages, in: entry.channel, .catchUp, covering: span(of: page.messages))
       if try isCommitted(entry) { return true }
       guard let cursor = query.direction == .newer ? page.newer : page.older else { return false }
       if query.direction == .older, reaches(page.messages, before: entry) { return false }
-      if case .cursor(cursor) = query.anchor { throw Self.standstill }
+      try walk.go(on: cursor)
       query.anchor = .cursor(cursor)
     }
   }
@@ -110,4 +111,13 @@ extension Chat {
 
   static let standstill = ChatError(
     .protocolViolation, operation: .history, detail: "the server's cursor does not move")
+}
+
+extension PageWalk {
+  /// - Throws: `Chat.standstill` for a page that this walk came to already, however many lie between.
+  mutating func go(on cursor: Cursor) throws(ChatError) { try go(on: cursor.rawValue) }
+
+  mutating func go(on token: String) throws(ChatError) {
+    do { try advance(to: token, .history) } catch { throw Chat.standstill }
+  }
 }

@@ -78,11 +78,12 @@ extension Chat {
     try await require(.historyBackward, .history)
     var found: [[Message]] = []
     var query = HistoryQuery.newest(500)
+    var walk = PageWalk()
     while true {
       let page = try await ask(await adapter.history(of: channel, query))
       found.append(page.messages.filter { $0.threadParent == nil && $0.id != nil && $0.position != nil })
       guard let older = page.older else { return found.reversed().flatMap(\.self) }
-      if case .cursor(older) = query.anchor { throw Self.standstill }
+      try walk.go(on: older)
       query.anchor = .cursor(older)
     }
   }

@@ -62,6 +62,7 @@ extension Chat {
     joinedMeanwhile = []
     var seen: Set<ChannelID> = []
     var token: PageToken?
+    var walk = PageWalk()
     repeat {
       let page = try await ask(await adapter.channels(ChannelQuery(includesHidden: true, limit: 100), page: token))
       for channel in page.items {
@@ -69,7 +70,7 @@ extension Chat {
         for told in stored(ChatEvent(.channelChanged(channel), source: .catchUp)) { publish(told.kind, told.source) }
         if isOnline, epoch == epochBefore { try noteNewest(channel) }
       }
-      guard page.next == nil || page.next != token else { throw Self.standstill }
+      if let next = page.next { try walk.go(on: next.rawValue) }
       token = page.next
     } while token != nil
     // Lost meanwhile, or another session: this list proves nothing, and is asked for again.
@@ -209,6 +210,7 @@ extension Chat {
   private func readForward(_ channel: ChannelID, from start: MessagePosition) async throws(ChatError) {
     var position = start
     var cursor: Cursor?
+    var walk = PageWalk()
     while true {
       let epochBefore = epoch
       let anchor: HistoryQuery.Anchor =
@@ -221,7 +223,7 @@ extension Chat {
         page.messages, in: channel, .catchUp,
         covering: CachedRange(low: position, high: isEnd ? .highest : max(last, position)))
       guard let next = page.newer else { return }
-      guard next != cursor else { throw Self.standstill }
+      try walk.go(on: next)
       (position, cursor) = (max(last, position), page.messages.isEmpty ? next : nil)
       if try reachesLive(position, in: channel) { return }
     }
@@ -238,6 +240,7 @@ extension Chat {
   private func readBackward(_ channel: ChannelID, to end: MessagePosition) async throws(ChatError) {
     var query = HistoryQuery.newest(options.catchUpPage)
     var high: MessagePosition?
+    var walk = PageWalk()
     while true {
       let epochBefore = epoch
       let page = try await ask(await adapter.history(of: channel, query))
@@ -248,7 +251,7 @@ extension Chat {
         page.messages, in: channel, .catchUp,
         covering: bottom.flatMap { low in top.map { CachedRange(low: min(low, $0), high: $0) } })
       guard let next = page.older, (bottom ?? .highest) > end else { return }
-      if case .cursor(next) = query.anchor { throw Self.standstill }
+      try walk.go(on: next)
       query.anchor = .cursor(next)
       high = bottom ?? high
     }
@@ -261,14 +264,14 @@ extension Chat {
     guard try await vendorCapabilities().has(.historyChangelog) else { return }
     let cache = try opened(.changelog)
     var token = try cache.read { session throws(ChatError) in try session.cursor(Self.changes, of: channel) }
+    var walk = PageWalk()
     while true {
-      let known = token
-      let page = try await changePage(in: channel, since: known)
+      let page = try await changePage(in: channel, since: token)
       try learn(page, in: channel)
       token = page.next
       try cache.write { session throws(ChatError) in try session.setCursor(page.next, Self.changes, of: channel) }
       guard page.hasMore else { return }
-      guard page.next != known else { throw Self.standstill }
+      try walk.go(on: page.next)
     }
   }
 
@@ -348,12 +351,13 @@ extension Chat {
         anchor: range.isAtStart ? .oldest : .position(range.low), direction: .newer, limit: options.catchUpPage,
         isInclusive: true)
       var low = range.low
+      var walk = PageWalk()
       while true {
         let page = try await ask(await adapter.history(of: channel, query))
         let high = page.newer == nil ? range.high : min(page.messages.last?.position ?? low, range.high)
         try compare(page.messages, in: channel, CachedRange(low: low, high: high), proven)
         guard let next = page.newer, high < range.high else { break }
-        if case .cursor(next) = query.anchor { throw Self.standstill }
+        try walk.go(on: next)
         (low, query.anchor, query.isInclusive) = (high, .cursor(next), false)
       }
     }

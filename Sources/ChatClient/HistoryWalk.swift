@@ -38,6 +38,8 @@ struct HistoryWalk {
   var isStale = false
   /// Where the server's own reading goes on after pages with nothing to show.
   private var cursor: Cursor?
+  /// Pages of which nothing was to be shown, by what led on from them.
+  private var pages = PageWalk()
 
   var direction: HistoryQuery.Direction { start.direction }
 
@@ -102,7 +104,7 @@ struct HistoryWalk {
       isAtEnd = true
       return
     }
-    guard next != cursor else { throw Chat.standstill }
+    try pages.go(on: next)
     let edge = direction == .older ? page.messages.first?.position : page.messages.last?.position
     if let edge {
       reach(edge)

@@ -44,6 +44,8 @@ actor ScriptedAdapter: ChatAdapter {
   private var logRefusal: ChatError?
   private var holders: [CheckedContinuation<Void, Never>] = []
   private var pageLimit = 100
+  /// Whether each page leads to the other one of two, without end.
+  private var isCircle = false
   private var number: Int64 = 0
   private(set) var changeTokens = 0
   private var changed: [ChannelID: [Message]] = [:]
@@ -77,6 +79,7 @@ actor ScriptedAdapter: ChatAdapter {
     historyErrors = Array(repeating: nil, count: count) + [error]
   }
   func limitPages(to limit: Int) { pageLimit = limit }
+  func leadInCircles(_ isCircle: Bool) { self.isCircle = isCircle }
   func setTyping(_ isTyping: Bool, in channel: ChannelID) async throws(ChatError) {
     journal.append("typing \(isTyping) \(channel)")
   }
@@ -261,7 +264,7 @@ actor ScriptedAdapter: ChatAdapter {
         var channel = channel
         channel.lastMessage = messages[channel.id]?.last
         return channel
-      }, next: nil)
+      }, next: isCircle ? PageToken(page == "1" ? "2" : "1") : nil)
   }
 
   func updateChannel(_ id: ChannelID, _ changes: ChannelChanges) async throws(ChatError) -> Channel {
@@ -374,6 +377,10 @@ actor ScriptedAdapter: ChatAdapter {
     let name = query.anchor == .newest ? "newest" : "\(anchor.major)"
     journal.append("history \(query.direction) \(name) \(query.limit)")
     if !historyErrors.isEmpty, let error = historyErrors.removeFirst() { throw error }
+    if isCircle {
+      let next = Cursor(MessagePosition(sequence: anchor.major == 1 ? 2 : 1).description)
+      return MessagePage(messages: [], older: next, newer: next)
+    }
     let all = messages[channel] ?? []
     func position(_ message: Message) -> MessagePosition { message.position ?? anchor }
     let wanted =
@@ -410,6 +417,7 @@ actor ScriptedAdapter: ChatAdapter {
     }
     let all = changed[channel] ?? []
     changeTokens += 1
+    if isCircle { return ChangePage(updated: [], removed: [], next: since == "1" ? "2" : "1", hasMore: true) }
     guard let since else { return ChangePage(updated: [], removed: [], next: Cursor("\(all.count)"), hasMore: false) }
     guard let start = Int(since.rawValue) else {
       throw ChatError(.invalidArgument(field: "since"), operation: .changelog)

@@ -136,7 +136,9 @@ extension LeanCloudPeerAdapter {
 
   public func message(_ id: MessageID, in channel: ChannelID) async throws(ChatError) -> Message {
     var anchor: LeanCloudAnchor?
+    var walk = PageWalk()
     while true {
+      try walk.advance(to: anchor.map { "\($0.timestamp) \($0.id)" } ?? "", .fetchMessage)
       let page = try await read(channel, anchor, older: true, count: 100)
       if let found = page.first(where: { MessageID($0.id) == id }) { return LeanCloudMapping.message(found) }
       guard page.count == 100, let first = page.first else { break }

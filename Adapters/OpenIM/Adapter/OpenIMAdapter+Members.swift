@@ -67,6 +67,7 @@ extension OpenIMAdapter {
     var found: [Member] = []
     var total = 0
     var row = start - start % size
+    var walk = PageWalk()
     repeat {
       let data = try await call(
         "/group/get_group_member_list",
@@ -78,7 +79,9 @@ extension OpenIMAdapter {
       let list = data["members"]?.array ?? []
       found += list.dropFirst(max(0, start - row)).compactMap { OpenIMMapping.member($0, now: clock.now) }
       row += size
-      if list.isEmpty { break }
+      guard let first = list.first else { break }
+      // A server without an end of pages repeats its first one.
+      try walk.advance(to: first.text(), .listMembers)
     } while found.count < limit && row < total
     let items = Array(found.prefix(limit))
     let end = start + items.count

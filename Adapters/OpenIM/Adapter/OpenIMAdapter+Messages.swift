@@ -230,12 +230,15 @@ extension OpenIMAdapter {
     var found: [Message] = []
     var begin = max(anchor.adding(1), bounds.oldest)
     var window = Self.pullSize
+    var empty = 0
     while begin <= bounds.newest, found.count <= limit {
+      guard empty < Self.emptyWindows else { throw Self.nothingBelow(bounds.newest, in: channel) }
       let end = min(bounds.newest, begin.adding(window - 1))
       let page = try await pull(channel, begin...end, count: window, for: .history)
       found += page.messages.compactMap { $0.message(in: channel.rawValue) }
       // A stretch that the user has cleared is crossed in growing steps, and then read in small ones again.
       window = page.messages.isEmpty ? min(window * 4, 100_000) : Self.pullSize
+      empty = page.messages.isEmpty ? empty + 1 : 0
       begin = end + 1
     }
     let messages = Array(found.prefix(limit))
@@ -244,6 +247,14 @@ extension OpenIMAdapter {
     return MessagePage(
       messages: messages, older: hasOlder ? Self.cursor(first) : nil,
       newer: found.count > limit ? messages.last.flatMap(Self.cursor) : nil)
+  }
+
+  /// One after another without a message: the last of them are 100 000 numbers wide.
+  private static let emptyWindows = 1000
+
+  private static func nothingBelow(_ newest: Int64, in channel: ChannelID) -> ChatError {
+    ChatError(
+      .protocolViolation, operation: .history, detail: "the server has numbers up to \(newest) in \(channel), and no messages")
   }
 
   private static func cursor(_ message: Message) -> Cursor? { message.position.map { Cursor($0.description) } }

@@ -19,12 +19,16 @@ public actor OpenIMSource: ChatSource {
   /// Through whom a conversation is read.
   private var readers: [ChannelID: String] = [:]
   private var pairs: [ChannelID: [String]] = [:]
+  /// The last page of each list that was read: its number, and what it began with.
+  private var lastPages: [String: (number: Int, first: String)] = [:]
 
   static let userPage = 200
   static let groupPage = 100
   static let memberPage = 100
   static let messagePage: Int64 = 500
   static let width = 8
+  /// Numbers behind it are nobody's, and products with them would not fit.
+  private static let lastPage = 1 << 40
 
   init(admin: OpenIMAdmin, clock: any ChatClock) {
     self.admin = admin
@@ -69,14 +73,26 @@ public actor OpenIMSource: ChatSource {
   /// - Throws: `.invalidArgument` for a cursor that is not ours.
   private func pageNumber(_ cursor: Cursor?, prefix: String) throws(ChatError) -> Int {
     guard let cursor else { return 1 }
-    guard cursor.rawValue.hasPrefix(prefix), let number = Int(cursor.rawValue.dropFirst(prefix.count)), number >= 1
+    guard cursor.rawValue.hasPrefix(prefix), let number = Int(cursor.rawValue.dropFirst(prefix.count)),
+      (1...Self.lastPage).contains(number)
     else { throw ChatError(.invalidArgument(field: "cursor"), operation: .readSource) }
     return number
+  }
+
+  /// A server without an end of pages repeats one.
+  private func requireNew(_ list: String, _ number: Int, _ first: JSONValue?) throws(ChatError) {
+    guard let first = first?.text() else { return }
+    if let last = lastPages[list], last.number == number - 1, last.first == first {
+      throw ChatError(
+        .protocolViolation, operation: .readSource, detail: "the server's list of \(list) does not move on: a page comes twice")
+    }
+    lastPages[list] = (number, first)
   }
 
   private func userPage(_ number: Int, size: Int) async throws(ChatError) -> (users: [JSONValue], isLast: Bool) {
     let data = try await call("/user/get_users", ["pagination": OpenIMAdmin.page(number, size: size)])
     let users = data["users"]?.array ?? []
+    try requireNew("users of \(size)", number, users.first)
     let total = data["total"]?.int ?? 0
     return (users, users.isEmpty || Int64(number) * Int64(size) >= total)
   }
@@ -109,6 +125,7 @@ public actor OpenIMSource: ChatSource {
     let number = try pageNumber(cursor, prefix: "g")
     let data = try await call("/group/get_groups", ["pagination": OpenIMAdmin.page(number, size: Self.groupPage)])
     let groups = (data["groups"]?.array ?? []).compactMap { $0["groupInfo"] }
+    try requireNew("groups", number, groups.first)
     let isLast = groups.isEmpty || Int64(number) * Int64(Self.groupPage) >= data["total"]?.int ?? 0
     var page = SourcePage<ChannelRecord>(items: [], next: Cursor(isLast ? "u1" : "g\(number + 1)"))
     for group in groups {
@@ -196,6 +213,7 @@ public actor OpenIMSource: ChatSource {
         "pagination": OpenIMAdmin.page(number, size: Self.memberPage),
       ])
     let list = data["members"]?.array ?? []
+    try requireNew("members of \(group)", number, list.first)
     let now = clock.now
     let importer = admin.userID
     // An imported group without an owner is owned by the importing admin, who is no member of it for us.
@@ -204,6 +222,7 @@ public actor OpenIMSource: ChatSource {
     }
     let members = try await withReadMarks(found.map(\.member), in: channel)
     let isLast = list.isEmpty || Int64(number) * Int64(Self.memberPage) >= data["total"]?.int ?? 0
+    if isLast { lastPages["members of \(group)"] = nil }
     var page = SourcePage<MemberRecord>(items: [], next: isLast ? nil : Cursor(String(number + 1)))
     for (member, found) in zip(members, found) {
       page.add(
@@ -338,6 +357,11 @@ public actor OpenIMSource: ChatSource {
       ])
     if let entry = data["msgs"]?[channel.rawValue] {
       let messages = (entry["Msgs"]?.array ?? []).map { OpenIMMessageData(json: $0) }
+      if let newest = messages.map(\.seq).max(), newest <= after, newest > 0 {
+        throw ChatError(
+          .protocolViolation, operation: .readSource,
+          detail: "the messages of \(channel) do not move on: asked for those after \(after), the server gives up to \(newest)")
+      }
       return Pulled(messages: messages, next: entry["isEnd"]?.bool == true ? nil : Cursor(String(end)))
     }
     // Nothing visible there: the end, or a stretch that the reader has cleared.

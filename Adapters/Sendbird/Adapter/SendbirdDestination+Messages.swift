@@ -135,7 +135,9 @@ extension SendbirdDestination {
     let times = wanted.values.map { messages[$0].message.createdAt.milliseconds }
     guard let from = times.min(), let to = times.max() else { return }
     var position: MessagePosition? = MessagePosition(major: from, minor: 0, tail: "")
+    var walk = PageWalk()
     while let after = position, !wanted.isEmpty {
+      try walk.advance(to: after.description, .writeDestination)
       let page = try await admin.messages(in: channel, isOpen: place.isOpen, after: after, includingRemoved: false)
       for json in page {
         guard let found = existing(json, in: channel), let index = wanted[found.origin],

@@ -237,7 +237,9 @@ extension SendbirdAdapter {
 
   private func lastToken(_ channel: ChannelID, _ first: String) async throws(ChatError) -> Cursor {
     var token = Cursor(first)
+    var walk = PageWalk()
     while true {
+      try walk.advance(to: token.rawValue, .changelog)
       let page = try await changes(in: channel, since: token)
       guard page.hasMore, page.next != token else { return page.next }
       token = page.next

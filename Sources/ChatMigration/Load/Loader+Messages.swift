@@ -248,6 +248,7 @@ extension Loader {
   /// - Parameter areOwn: whether what is found for the first time was written by this ledger's run.
   func look(_ work: inout ChannelWork, areOwn: Bool) async throws(ChatError) {
     guard destination.capabilities[.destinationIdempotent] != .native else { return }
+    var walk = try CursorWalk("what the destination holds of \(work.original)", .writeDestination, from: work.lookedUpTo)
     while true {
       let asked = work.lookedUpTo
       let page = try await pacer.perform(.writeDestination) { [place = work.destination] () throws(ChatError) in
@@ -261,6 +262,7 @@ extension Loader {
       if !found.isEmpty { try await ledger.commit(found: found, in: work.channel, areOwn: areOwn) }
       // The last page is asked for again by a later look, which then finds what has come since.
       guard let next = page.next, next != asked else { return }
+      try walk.go(to: next)
       work.lookedUpTo = next
     }
   }
