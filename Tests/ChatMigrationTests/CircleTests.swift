@@ -37,26 +37,6 @@ struct CircleTests {
     }
   }
 
-  @Test("is left with an error when a load looks for what is there already")
-  func loading() async throws {
-    let harness = try MigrationHarness()
-    SampleChats.fill(harness.source, messages: 15)
-    let archive = try await harness.pull()
-    // An answer is lost, so that the destination has to be asked.
-    harness.destination.setFault { call, _, committed in
-      call == "putMessages" && committed ? ChatError(.timeout, operation: .writeDestination) : nil
-    }
-    _ = try? await harness.load(archive)
-    harness.destination.setFault(nil)
-    harness.destination.state.withLock { $0.circle = "existing" }
-    let before = harness.destination.calls
-    await #expect { try await harness.load(archive) } throws: { isCircle($0, .writeDestination) }
-    #expect(harness.destination.calls - before < 200)
-    // The same command goes on once the service is well.
-    harness.destination.state.withLock { $0.circle = nil }
-    try await harness.load(archive)
-  }
-
   @Test("is left with an error when a copy is verified", arguments: lists)
   func verifying(_ list: String) async throws {
     let harness = try MigrationHarness()

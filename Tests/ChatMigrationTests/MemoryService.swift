@@ -317,7 +317,7 @@ final class MemoryService: ChatSource, ChatDestination, Sendable {
     in id: ChannelID, after cursor: Cursor?
   ) async throws(ChatError) -> SourcePage<ExistingMessage> {
     try enter("existing")
-    let page = page(try channel(id).messages, cursor, of: "existing")
+    let page = page(try channel(id).messages, cursor, of: "messages")
     let items = page.items.compactMap { record -> ExistingMessage? in
       guard let origin = record.origin, let id = record.message.id else { return nil }
       return ExistingMessage(origin: origin, id: id)

@@ -28,7 +28,16 @@ struct PowerLoss {
     (0..<frames).last { field(start(ofFrame: $0) + 4) != 0 }.map { $0 + 1 } ?? 0
   }
 
-  enum End: CaseIterable { case whole, torn, wrong }
+  /// Each boundary of two frames is tried with one of them.
+  enum End: Int, CaseIterable {
+    case whole, torn, wrong
+
+    var offset: Int { rawValue }
+
+    func places(in loss: PowerLoss) -> [Int] {
+      Array(stride(from: offset, through: loss.frames, by: Self.allCases.count))
+    }
+  }
 
   /// The log's first frames, and of the next one nothing, half, or other bytes than were to be written.
   func cut(after frames: Int, _ end: End) -> (file: [UInt8], log: [UInt8]) {

@@ -50,7 +50,7 @@ struct PowerLossTests {
     #expect(loss.frames > 60)
     let name = (path as NSString).lastPathComponent
     // The first steps make the tables; a loss there leaves an empty cache.
-    for frames in stride(from: 0, to: loss.frames, by: 1) {
+    for frames in stride(from: end.offset, to: loss.frames, by: PowerLoss.End.allCases.count) {
       let remains = try Remains(loss.cut(after: frames, end), name)
       let copy = try LocalCache(Store.identity, at: .directory(remains.folder.path))
       let kept = loss.committed(within: frames)
@@ -59,7 +59,7 @@ struct PowerLossTests {
       if frames % 5 == 0 { #expect(try copy.integrity() == "ok", "after frame \(frames)") }
       copy.close()
     }
-    for pages in 0..<40 {
+    for pages in stride(from: end.offset, to: 40, by: 3) {
       let remains = try Remains(loss.checkpointed(pages), name)
       let copy = try LocalCache(Store.identity, at: .directory(remains.folder.path))
       #expect(try state(copy) == states.last?.state && copy.recovery == nil, "with \(pages) pages in the file")
@@ -88,17 +88,17 @@ struct PowerLossTests {
     let loss = try PowerLoss(path)
     let whole = try await archive.verify()
     #expect(loss.frames > 20 && whole.isWhole)
-    let cuts = (0...loss.frames).map { loss.cut(after: $0, end) } + (0..<8).map { loss.checkpointed($0 * 3) }
+    let cuts = end.places(in: loss).map { loss.cut(after: $0, end) } + (0..<3).map { loss.checkpointed($0 * 8 + end.offset) }
     var last = 0
     for (number, pieces) in cuts.enumerated() {
       let remains = try Remains(pieces, "a.uchat", beside: path)
       let copy = try Archive.open(at: remains.path)
       let messages = try await copy.counts().messages
-      #expect(messages >= last || number > loss.frames, "after frame \(number)")
+      #expect(messages >= last || number >= end.places(in: loss).count, "cut \(number)")
       last = messages
       _ = try await Extractor(source: service, archive: copy, clock: LeapingClock()).run()
       let again = try await copy.verify(against: archive)
-      #expect(again.findings == [] && again.counts.messages == whole.counts.messages, "after frame \(number)")
+      #expect(again.findings == [] && again.counts.messages == whole.counts.messages, "cut \(number)")
       try await copy.close()
     }
     try await archive.close()
@@ -119,12 +119,12 @@ struct PowerLossTests {
     let contents = harness.contents
     let loss = try PowerLoss(harness.ledgerPath)
     #expect(loss.frames > 20 && !contents.isEmpty)
-    let cuts = (0...loss.frames).map { loss.cut(after: $0, end) } + (0..<8).map { loss.checkpointed($0 * 3) }
+    let cuts = end.places(in: loss).map { loss.cut(after: $0, end) } + (0..<3).map { loss.checkpointed($0 * 8 + end.offset) }
     for (number, pieces) in cuts.enumerated() {
       let remains = try Remains(pieces, "l.ledger")
       let copy = try SQLiteLedger(at: remains.path)
       _ = try await load(copy)
-      #expect(harness.contents == contents, "after frame \(number)")
+      #expect(harness.contents == contents, "cut \(number)")
       try await copy.close()
     }
     try await ledger.close()
