@@ -128,6 +128,7 @@ function watch(sb) {
 }
 /// The link is cut, and the first attempts to come back fail.
 async function cut(states, times = 1) {
+  states.length = 0;
   await act('rules', { match: { op: 'resume', user: 'alice', times }, do: [{ fail: { kind: 'server' } }] });
   await act('sessions/act', { user: 'alice', action: 'kill' });
   await until(() => states.includes('onReconnectStarted'));
