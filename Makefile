@@ -3,6 +3,7 @@
 # make bench  prints every speed claim as a ratio; make deps installs the C libraries of the system
 # make fuzz   libFuzzer on every parser, FUZZ_SECONDS each
 # make kill   kills a busy client KILL_POINTS times and looks for what was lost or doubled
+# make pairs  moves real logs (../shared/data) between all vendors, each move killed twenty times
 # make sanitize  tests of the core targets under the thread sanitizer; make sbom prints the bill of materials
 
 SWIFT ?= swift
@@ -10,7 +11,7 @@ CHECKED = --explicit-target-dependency-import-check error
 DATA ?=
 VENV = .build/venv
 
-.PHONY: demo test bench fuzz kill sanitize sbom deps build schemas format clean
+.PHONY: demo test bench fuzz kill pairs sanitize sbom deps build schemas format clean
 
 demo: deps
 	$(SWIFT) build -c release --product unifiedchat
@@ -45,6 +46,10 @@ KILL_POINTS ?= 1000
 kill: deps
 	$(SWIFT) build --build-tests
 	UNIFIEDCHAT_KILL_POINTS=$(KILL_POINTS) $(SWIFT) test --skip-build --no-parallel --filter ClientKillTests
+
+pairs: deps
+	$(SWIFT) build --build-tests
+	UNIFIEDCHAT_STRESS=1 $(SWIFT) test --skip-build --no-parallel --filter KillTests/real
 
 CORE_TESTS = UnifiedChatTests|ChatJSONTests|ChatCryptoTests|ChatTransportTests|ChatEmulationTests|ChatCacheTests|ChatClientTests
 

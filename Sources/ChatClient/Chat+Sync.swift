@@ -305,13 +305,18 @@ extension Chat {
     guard session == self.session else { return }
     guard try await vendorCapabilities().has(.historyChangelog) else { return }
     let cache = try opened(.changelog)
+    // The catch-up, which is due, takes a token of its own, and reads again what is here.
+    guard behind[channel] == nil else {
+      followed.remove(channel)
+      return
+    }
     guard try cache.read({ session throws(ChatError) in try session.cursor(Self.changes, of: channel) }) == nil else {
       return
     }
     let epochBefore = epoch
     let page = try await ask(await adapter.changes(in: channel, since: nil))
     // Nobody told of the changes of a time without a link; a token from behind it would hide them.
-    guard isOnline, epoch == epochBefore else {
+    guard isOnline, epoch == epochBefore, behind[channel] == nil else {
       followed.remove(channel)
       return
     }

@@ -86,13 +86,13 @@ struct KillTests {
 
   /// Starts the command, kills it after a seeded moment, and again; a run that ends by itself ends the loop.
   private static func killing(
-    _ words: [String], in tool: Tool, seed: UInt64, points: Int = points
+    _ words: [String], in tool: Tool, seed: UInt64, points: Int = points, longest milliseconds: UInt32 = 220
   ) throws -> Int {
     var random = Seeded(state: seed)
     for kill in 0..<points {
       let process = try tool.start(words)
       // Real time is the point here: the moment is to fall anywhere in the run.
-      usleep(UInt32.random(in: 5_000...220_000, using: &random))
+      usleep(UInt32.random(in: 5_000...(milliseconds * 1000), using: &random))
       guard process.isRunning else { return kill }
       Foundation.kill(process.processIdentifier, SIGKILL)
       process.waitUntilExit()
@@ -152,6 +152,50 @@ struct KillTests {
     let verified = try tool.run("verify", "--archive", "m.uchat", "--against", pair.to)
     #expect(verified.code == 0, "after \(done) kills: \(verified.output)")
     #expect(verified.output.contains("all \(channels * messages) messages"), "\(verified.output)")
+  }
+
+  /// Real logs, where they are, from everywhere to everywhere: `make pairs`.
+  struct RealMove: Sendable, CustomTestStringConvertible {
+    var logs: String
+    var from: String
+    var to: String
+    var path: String {
+      Tool.root.deletingLastPathComponent().appendingPathComponent("shared/data/\(logs)").path
+    }
+    var testDescription: String { "\(logs), \(from) to \(to)" }
+  }
+
+  static let realMoves: [RealMove] = {
+    guard ProcessInfo.processInfo.environment["UNIFIEDCHAT_STRESS"] == "1" else { return [] }
+    let vendors = ["leancloud", "openim", "sendbird"]
+    let moves = ["kdconv-zh", "ubuntu-irc"].flatMap { logs in
+      vendors.flatMap { from in vendors.filter { $0 != from }.map { RealMove(logs: logs, from: from, to: $0) } }
+    }
+    return moves.filter { FileManager.default.fileExists(atPath: $0.path) }
+  }()
+
+  @Test("real logs moved from everywhere to everywhere, killed twenty times", arguments: realMoves)
+  func real(_ move: RealMove) throws {
+    let tool = try Tool()
+    defer { tool.remove() }
+    #expect(try tool.run("seed", "--from", move.path, "--to", "r.jsonl").code == 0)
+    try tool.write("emulated-secret\n", to: "secret")
+    let source = try RunningEmulator(move.from, in: tool, load: "r.jsonl")
+    defer { source.stop() }
+    let target = try RunningEmulator(move.to, in: tool)
+    defer { target.stop() }
+    try tool.write(
+      Self.configuration([(move.from, source.baseURL), (move.to, target.baseURL)]), to: "unifiedchat.json")
+    let words = ["--from", move.from, "--to", move.to, "--archive", "m.uchat"]
+    let done = try Self.killing(
+      ["migrate", "run", "--no-verify"] + words, in: tool, seed: 20, points: 20, longest: 6000)
+    let last = try tool.run(["migrate", "resume", "--json"] + words)
+    #expect(last.code == 0, "after \(done) kills: \(last.errors)")
+    let verified = try tool.run("verify", "--archive", "m.uchat", "--against", move.to)
+    #expect(verified.code == 0, "after \(done) kills: \(verified.output.suffix(2000))")
+    let sent = try String(contentsOf: tool.folder.appendingPathComponent("r.jsonl"), encoding: .utf8)
+      .split(separator: "\n").count { $0.contains("\"type\":\"message\"") }
+    #expect(sent > 0 && verified.output.contains("all \(sent) messages"), "\(verified.output.suffix(2000))")
   }
 
   @Test("a pull killed at random points gives the same archive as one that was let be", arguments: [UInt64(21)])

@@ -66,9 +66,15 @@ extension LeanCloudSource {
     var sum = 0
     for row in try await optionalRows("_Conversation", after: nil, where: ["sys": true]).rows.prefix(100) {
       guard let id = row["objectId"]?.string else { continue }
-      let answer = try await rest.call(
-        "GET", "/1.2/rtm/service-conversations/\(LeanCloudREST.percent(id))/subscribers/count", key: .master,
-        operation: .readSource)
+      let answer: JSONValue
+      do {
+        answer = try await rest.call(
+          "GET", "/1.2/rtm/service-conversations/\(LeanCloudREST.percent(id))/subscribers/count", key: .master,
+          operation: .readSource)
+      } catch {
+        guard error.kind == .notFound else { throw error }
+        continue
+      }
       sum += answer["count"]?.int.flatMap { Int(exactly: $0) } ?? 0
     }
     return sum

@@ -150,9 +150,16 @@ extension LeanCloudSource {
   private func subscriber(of channel: String, after last: String) async throws(ChatError) -> Rows {
     var query = [("limit", "1")]
     if !last.isEmpty { query.append(("client_id", last)) }
-    let answer = try await rest.call(
-      "GET", "/1.2/rtm/service-conversations/\(LeanCloudREST.percent(channel))/subscribers", query: query, key: .master,
-      operation: .readSource)
+    let answer: JSONValue
+    do {
+      answer = try await rest.call(
+        "GET", "/1.2/rtm/service-conversations/\(LeanCloudREST.percent(channel))/subscribers", query: query,
+        key: .master, operation: .readSource)
+    } catch {
+      // Deleted since it was listed: a pull goes on behind it.
+      guard error.kind == .notFound else { throw error }
+      return ([], .service(after: channel))
+    }
     guard let client = answer[0]?["subscriber"]?.string, !client.isEmpty else { return ([], .service(after: channel)) }
     return try await personal(channel, client, after: nil)
   }
@@ -163,9 +170,15 @@ extension LeanCloudSource {
   ) async throws(ChatError) -> Rows {
     var query = [("reversed", "true"), ("limit", String(Self.pageSize))]
     if let place { query += [("timestamp", String(place.time)), ("msgid", place.id)] }
-    let found = try await metered(
-      "/1.2/rtm/service-conversations/\(LeanCloudREST.percent(channel))/subscribers/\(LeanCloudREST.percent(client))/messages",
-      query: query)
+    let found: [JSONValue]
+    do {
+      found = try await metered(
+        "/1.2/rtm/service-conversations/\(LeanCloudREST.percent(channel))/subscribers/\(LeanCloudREST.percent(client))/messages",
+        query: query)
+    } catch {
+      guard error.kind == .notFound else { throw error }
+      found = []
+    }
     guard let last = found.last, let time = last["timestamp"]?.int, let id = last["msg-id"]?.string else {
       return ([], .subscriber(channel: channel, after: client))
     }

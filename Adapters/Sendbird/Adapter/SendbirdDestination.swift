@@ -32,6 +32,9 @@ public actor SendbirdDestination: ChatDestination {
     var rewinds: Bool
   }
 
+  /// Made by an earlier run, as its ledger says.
+  var resumed: Set<ChannelID> = []
+
   public init(profile: Profile, environment: AdapterEnvironment, transports: Transports) throws(ChatError) {
     admin = try SendbirdAdmin(
       profile: profile, environment: environment, transports: transports, operation: .writeDestination)

@@ -151,10 +151,7 @@ public struct Extractor: Sendable {
     try await readList(.rows) { cursor throws(ChatError) in
       try await source.rows(after: cursor)
     } commit: { items, end throws(ChatError) in
-      let wanted = items.filter { row in
-        row.user.map { options.filter.admits($0) } ?? true && row.channel.map { options.filter.admits($0) } ?? true
-      }
-      try await archive.commit(rows: wanted, end)
+      try await archive.commit(rows: items.filter { options.filter.admits($0) }, end)
       progress.add(items.count)
     }
     progress.end()

@@ -24,6 +24,8 @@ struct AuditedDestination: ChatDestination {
     return outcomes
   }
 
+  func resume(_ channel: ChannelID) async { await inner.resume(channel) }
+
   func putChannel(
     _ channel: ChannelRecord, members: [MemberRecord]
   ) async throws(ChatError) -> PutOutcome<ChannelID> {

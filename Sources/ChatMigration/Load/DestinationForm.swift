@@ -45,7 +45,7 @@ struct DestinationForm: Sendable {
     var message = admitted.mappingUsers { users[$0] ?? $0 }
     if rules.rewritesMentions { rewriteMentions(of: admitted, in: &message, users) }
     if rules.reactions == .messages { message.reactions = [] }
-    if isPutInWords(message), case .system(let notice) = message.content {
+    if isPutInWords(record.message), case .system(let notice) = message.content {
       message.content = .text(notice.words)
       message.sender = message.sender ?? notice.actor
     }
@@ -149,6 +149,12 @@ extension Loss {
   static let rewrittenMention = Loss(
     field: "message.content.text", treatment: .degraded,
     explanation: "a mention in the text follows the new id of its user")
+  static let answerAstray = Loss(
+    field: "message.replyTo", treatment: .degraded,
+    explanation: "what it answers was not there when it was written; it is named by its id at the source")
+  static let replyAstray = Loss(
+    field: "message.threadParent", treatment: .degraded,
+    explanation: "the beginning of its thread was not there when it was written; it is named by its id at the source")
   static let noticeInWords = Loss(
     field: "message.content", treatment: .degraded,
     explanation: "a notice of the service is a text that says the same, as wanted")

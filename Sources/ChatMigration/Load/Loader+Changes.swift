@@ -122,8 +122,8 @@ extension Loader {
   ) async throws(ChatError) {
     let ids = changes.filter { $0.list == .messages && !$0.isRemoved }.map { MessageID($0.id) }
     let stored = try await archive.messages(in: work.channel, ids: ids)
-    // Those above the watermark are about to be written as they are now.
-    let due = stored.values.filter { $0.ordinal <= work.watermark }.sorted { $0.ordinal < $1.ordinal }
+    // What is not there yet is about to be written as it is now.
+    let due = stored.values.sorted { $0.ordinal < $1.ordinal }
     let places = try await ledger.destinations(of: due.map(\.id), in: work.channel)
     for archived in due {
       guard let place = places[archived.id] else { continue }

@@ -23,6 +23,8 @@ private struct Batch {
   var tally = LoadTally()
   /// Ids at the destination of earlier messages that these answer.
   var earlier: [MessageID: MessageID] = [:]
+  /// Those that were written when what they answer was not there.
+  var astray: [MessageID: [Loss]] = [:]
 
   var open: [MessageRecord] { records.filter(isOpen) }
 
@@ -52,6 +54,14 @@ private struct Batch {
 extension Message {
   /// The messages of its channel that it answers.
   var targets: [MessageID] { [replyTo?.id, threadParent].compactMap(\.self) }
+
+  /// What is lost of its links where only these messages have places.
+  func astray(_ places: [MessageID: MessageID]) -> [Loss] {
+    var losses: [Loss] = []
+    if let target = replyTo?.id, places[target] == nil { losses.append(.answerAstray) }
+    if let target = threadParent, places[target] == nil { losses.append(.replyAstray) }
+    return losses
+  }
 }
 
 extension MessageRecord {
@@ -89,8 +99,11 @@ extension Loader {
     for original in originals {
       guard let id = original.message.id else { continue }
       if !work.form.reactions(of: original, users: users).isEmpty { batch.tally.add(.reactionMessages, of: id.rawValue) }
-      guard batch.outcomes[id] == nil else { continue }
-      if !work.form.rules.admits(original.message) { batch.outcomes[id] = .skipped(.filtered) }
+      guard work.form.rules.admits(original.message) else {
+        if batch.outcomes[id] == nil { batch.outcomes[id] = .skipped(.filtered) }
+        continue
+      }
+      // What a look found after a kill counts too: each batch is committed once.
       if work.form.isPutInWords(original.message) { batch.tally.add(.noticeInWords, of: id.rawValue) }
       if work.form.rules.rewritesMentions, work.form.rewrites(original.message, users: users) {
         batch.tally.add(.rewrittenMention, of: id.rawValue)
@@ -99,7 +112,6 @@ extension Loader {
     for index in batch.records.indices where batch.records[index].message.id.map({ batch.outcomes[$0] == nil }) ?? false {
       batch.records[index] = try await placingAttachments(of: batch.records[index], work, &batch.tally)
     }
-    if destination.limits.takesAnyOrder { try await writeAhead(&batch, work) }
     try await write(&batch, &work)
     account(&batch, work)
     let ids = batch.outcomes.compactMapValues(\.id)
@@ -108,26 +120,6 @@ extension Loader {
     work.watermark = last
     progress.add(page.count)
     return true
-  }
-
-  /// Writes what stands behind its answers, where a message may be written before its turn. It is counted in its turn.
-  private func writeAhead(_ batch: inout Batch, _ work: ChannelWork) async throws(ChatError) {
-    let present = Set(batch.records.compactMap(\.message.id))
-    let targets = Set(batch.open.flatMap(\.message.targets)).subtracting(present)
-    let known = try await ledger.destinations(of: Array(targets), in: work.channel)
-    let missing = targets.filter { known[$0] == nil }
-    guard !missing.isEmpty else { return }
-    let later = try await archive.messages(in: work.channel, ids: Array(missing)).values
-      .filter { $0.ordinal > work.watermark }.sorted { $0.ordinal < $1.ordinal }
-    var records: [MessageRecord] = []
-    for stored in later {
-      let original = try stored.stored.message()
-      guard work.form.rules.admits(original.message) else { continue }
-      let users = try await directory.destinations(of: Set(original.message.namedUsers))
-      records.append(try await placingAttachments(of: work.form.message(original, users: users), work, &batch.tally))
-    }
-    let found = try await put(records, work)
-    if !found.isEmpty { try await ledger.commit(found: found, in: work.channel, areOwn: true) }
   }
 
   private func account(_ batch: inout Batch, _ work: ChannelWork) {
@@ -139,6 +131,7 @@ extension Loader {
         // What was lost of a reaction is told with its message.
         guard ReactionForm.message(of: id) == nil else { continue }
         for loss in destination.losses(of: .message(record)) { batch.tally.add(loss, of: id.rawValue) }
+        for loss in batch.astray[id] ?? [] { batch.tally.add(loss, of: id.rawValue) }
       case .refused(let error):
         batch.tally.add(
           LoadException(
@@ -178,8 +171,9 @@ extension Loader {
       if !later.isEmpty { groups.append(later) }
       try await pacer.admit(.writeDestination)
       do throws(ChatError) {
-        let outcomes = try await destination.putMessages(
-          open.map { $0.answering(batch.places) }, in: work.destination)
+        let places = batch.places
+        let outcomes = try await destination.putMessages(open.map { $0.answering(places) }, in: work.destination)
+        for record in open { record.message.id.map { batch.astray[$0] = record.message.astray(places) } }
         guard outcomes.count == open.count else { throw .outcomesMissing }
         await pacer.succeeded()
         if let passing = take(outcomes, of: open, &batch, &work) {

@@ -1,3 +1,4 @@
+import ChatJSON
 import UnifiedChat
 
 /// What of a source is wanted. What is not wanted reaches neither archive nor destination.
@@ -41,5 +42,23 @@ public struct MigrationFilter: Sendable, Hashable {
     if let until, message.createdAt >= until { return false }
     if let thread, message.id != thread, message.threadParent != thread { return false }
     return kinds?.contains(message.content.kindName) != false
+  }
+
+  /// Where people are left out, a row that names one of them anywhere is too. What a service names by ids of its own
+  /// alone is not recognised.
+  public func admits(_ row: VendorRow) -> Bool {
+    if let channel = row.channel, !admits(channel) { return false }
+    guard !excludedUsers.isEmpty else { return true }
+    guard row.user.map(admits) ?? true, let json = try? JSONValue(parsing: row.raw.text) else { return false }
+    return !names(json)
+  }
+
+  private func names(_ json: JSONValue) -> Bool {
+    switch json {
+    case .string(let text): excludedUsers.contains(UserID(text))
+    case .array(let items): items.contains(where: names)
+    case .object(let object): object.contains { names($0.value) }
+    default: false
+    }
   }
 }

@@ -69,10 +69,7 @@ extension Verifier {
       ids: walk.form.rules.reactions == .messages ? ids + ids.compactMap(ReactionForm.message) : ids)
     let targets = items.flatMap { [$0.message.replyTo?.id, $0.message.threadParent].compactMap(\.self) }
     let expected = try await expectedForms(archived, walk.form)
-    let wanted = expected.values.flatMap(\.message.targets)
-    let originals = Targets(
-      originals: try await ledger.originals(of: targets, in: walk.channel.ordinal),
-      archived: Set(try await archive.messages(in: walk.channel.ordinal, ids: wanted).keys))
+    let originals = try await self.targets(told: targets, expected: expected.values.flatMap(\.message.targets), walk)
     let seen = try await scratch.mark(
       paired.compactMap { archived[MessageID($0.origin?.id ?? "")].map { "\($0.ordinal)" } }, .messages,
       channel: walk.channel.ordinal)
@@ -104,7 +101,7 @@ extension Verifier {
       }
       walk.lastOrdinal = max(walk.lastOrdinal, stored.ordinal)
       result.found += 1
-      try await compare(original, item, originals, &walk, &result, &tally)
+      try await compare(original, item, originals, at: stored.ordinal, &walk, &result, &tally)
     }
   }
 
@@ -135,7 +132,7 @@ extension Verifier {
       return result.note(VerifyFinding(kind: "message", sign: .different, id: id, what: "doubled"))
     }
     walk.reactionsFound += 1
-    try await compare(expected, item, originals, &walk, &result, &tally)
+    try await compare(expected, item, originals, at: 0, &walk, &result, &tally)
   }
 
   private func take(
@@ -167,7 +164,7 @@ extension Verifier {
   }
 
   private func compare(
-    _ expected: MessageRecord, _ actual: MessageRecord, _ originals: Targets,
+    _ expected: MessageRecord, _ actual: MessageRecord, _ targets: Targets, at ordinal: Int64,
     _ walk: inout MessageWalk, _ result: inout ChannelVerification, _ tally: inout VerifyTally
   ) async throws(ChatError) {
     let id = expected.message.id?.rawValue ?? ""
@@ -177,8 +174,8 @@ extension Verifier {
     }
     var one = expected.message
     var two = actual.message
-    two.replyTo = two.replyTo.map { Reply(id: original($0.id, one.replyTo?.id, originals)) }
-    two.threadParent = two.threadParent.map { original($0, one.threadParent, originals) }
+    two.replyTo = two.replyTo.map { Reply(id: targets.original($0.id, one.replyTo?.id, of: ordinal)) }
+    two.threadParent = two.threadParent.map { targets.original($0, one.threadParent, of: ordinal) }
     if !one.content.attachments.isEmpty {
       let problem = try await align(&one, &two, id: id, walk.channel.ordinal)
       if let problem {
@@ -208,15 +205,6 @@ extension Verifier {
     for difference in comparison.unexplained {
       result.note(VerifyFinding(kind: "message", sign: .different, id: id, what: difference.path))
     }
-  }
-
-  /// The original id of a message that another one refers to: the destination may tell its own id or the original.
-  private func original(_ told: MessageID, _ expected: MessageID?, _ targets: Targets) -> MessageID {
-    guard let original = targets.originals[told] else {
-      // An answer to what is gone by now still names the id that it had there.
-      return expected.map { targets.archived.contains($0) ? told : $0 } ?? told
-    }
-    return told == expected ? told : original
   }
 
   // MARK: Attachments
@@ -339,10 +327,45 @@ extension MessageContent {
   }
 }
 
-/// What messages of a page answer.
+/// What messages of a page answer: as the destination tells it, and as the archive has it.
 private struct Targets {
   /// Of ids of the destination.
   var originals: [MessageID: MessageID]
-  /// Those that the archive has.
-  var archived: Set<MessageID>
+  /// Of ids of the archive.
+  var places: [MessageID: MessageID]
+  var ordinals: [MessageID: Int64]
+  /// Ids of the destination that a run took away again.
+  var removed: Set<MessageID>
+
+  /// The original id of what an answer of this ordinal names; `told` where it names anything else.
+  func original(_ told: MessageID, _ expected: MessageID?, of ordinal: Int64) -> MessageID {
+    guard let expected else { return originals[told] ?? told }
+    if let place = places[expected] {
+      if told == place { return expected }
+      // It was written before what it answers, which only has a place since.
+      let isEarly = told == expected && ordinals[expected].map { $0 >= ordinal } ?? false
+      if isEarly { return expected }
+      // Not the message of that id which the destination has.
+      return told == expected ? MessageID("\(told.rawValue), unknown there") : originals[told] ?? told
+    }
+    if told == expected { return expected }
+    return removed.contains(told) && ordinals[expected] == nil ? expected : originals[told] ?? told
+  }
+}
+
+extension Verifier {
+  fileprivate func targets(
+    told: [MessageID], expected: [MessageID], _ walk: MessageWalk
+  ) async throws(ChatError) -> Targets {
+    let channel = walk.channel.ordinal
+    let originals = try await ledger.originals(of: told, in: channel)
+    let ordinals = try await archive.messages(in: channel, ids: expected).mapValues(\.ordinal)
+    var removed: Set<MessageID> = []
+    for id in Set(told) where originals[id] == nil {
+      if try await !ledger.lateLosses(of: LateLoss.removed, id.rawValue, in: channel).isEmpty { removed.insert(id) }
+    }
+    return Targets(
+      originals: originals, places: try await ledger.destinations(of: expected, in: channel), ordinals: ordinals,
+      removed: removed)
+  }
 }

@@ -199,12 +199,14 @@ actor ChatRoom {
   }
 
   private func changeLastOwn(_ change: @Sendable (Message) async throws -> Message) async throws -> Message {
+    let start = ContinuousClock.now
     while true {
       let message = try await lastOwn()
       do { return try await change(message) } catch let error as ChatError {
-        guard error.kind == .invalidArgument(field: "state"), message.id == nil, await chat.state == .connected else {
-          throw error
-        }
+        // One whose fate stays unknown is for /resend and /cancel.
+        guard error.kind == .invalidArgument(field: "state"), message.id == nil, message.state == .pending,
+          await chat.state == .connected, start.duration(to: .now) < .seconds(30)
+        else { throw error }
         // Typed before the answer to the message was here; nobody should have to type it again. By the clock, because
         // another process on the same file may be the one that sends it.
         try await Task.sleep(for: .milliseconds(50))
