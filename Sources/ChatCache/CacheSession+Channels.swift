@@ -143,6 +143,8 @@ extension CacheSession {
   public func besideDueMark(_ told: UnreadCount, of id: ChannelID) throws(ChatError) -> UnreadCount {
     guard try isMarkDue(of: id), try ranges(of: id).last?.isLive == true, let counted = try countedUnread(of: id)
     else { return told }
+    // A server that does not know of the mark counts more; one that another device told of a higher one, less.
+    if case .exact(let number) = told { return .exact(min(number, counted)) }
     return .exact(counted)
   }
 

@@ -1,8 +1,9 @@
 import ChatEmulation
 import ChatJSON
-import LeanCloudAdapter
 import Testing
 import UnifiedChat
+
+@testable import LeanCloudAdapter
 
 @Suite("Unread numbers of LeanCloud", .timeLimit(.minutes(1)))
 struct LeanCloudUnreadTests {
@@ -181,5 +182,17 @@ struct LeanCloudUnreadTests {
     #expect(try await bob.adapter.channel(channels[0]).unread == .exact(0))
     #expect(try await bob.adapter.channel(channels[1]).unread == .exact(1))
     #expect(try await bob.adapter.channel(channels[5]).unread == .exact(0))
+  }
+
+  @Test("a number that counts no message behind this device's own mark is what it has read", arguments: [
+    (100, 0, 100, 0), (100, 0, 99, 0), (100, 0, 101, 2), (100, 1, 100, 2), (100, 1, 99, 0), (1, 1, 0, 0),
+  ] as [(mark: Int64, left: Int, newest: Int64, number: Int)])
+  func lateNumber(mark: Int64, left: Int, newest: Int64, number: Int) {
+    var unread = LeanCloudUnread()
+    unread.tell(4, upTo: mark, hasMention: false, in: "c")
+    unread.read(upTo: mark, id: nil, left: left, in: "c")
+    unread.tell(2, upTo: newest, hasMention: true, in: "c")
+    #expect(unread["c"].number == number)
+    #expect(unread["c"].hasMention == (number > 0))
   }
 }

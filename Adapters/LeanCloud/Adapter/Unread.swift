@@ -36,6 +36,9 @@ struct LeanCloudUnread: Sendable {
   }
 
   private(set) var counts: [ChannelID: Count] = [:]
+  /// Up to where this device has marked as read. What a mark of another device made the server count may come behind
+  /// it, and then counts what is read.
+  private var marks: [ChannelID: Int64] = [:]
   /// A notice names so many channels at most: after a full one, nothing is known of those that it does not name.
   var isWhole = true
 
@@ -48,6 +51,7 @@ struct LeanCloudUnread: Sendable {
 
   /// The number of all that came before, in place of what was known.
   mutating func tell(_ number: Int, upTo time: Int64, hasMention: Bool, in channel: ChannelID) {
+    let number = time <= marks[channel] ?? .min ? 0 : number
     // The number comes from the wire, and is added to.
     counts[channel] = Count(told: min(max(0, number), Int(Int32.max)), toldUpTo: time, toldMention: hasMention && number > 0)
   }
@@ -72,6 +76,8 @@ struct LeanCloudUnread: Sendable {
 
   /// What came up to `time` is read; `left` of what the server had told is not.
   mutating func read(upTo time: Int64, id: MessageID?, left: Int, in channel: ChannelID) {
+    // Of those of its own millisecond some may be behind it.
+    marks[channel] = max(marks[channel] ?? .min, left == 0 ? time : max(time, 1) - 1)
     guard var count = counts[channel] else { return }
     count.told = min(left, count.told)
     count.toldMention = count.toldMention && count.told > 0
@@ -99,6 +105,7 @@ extension LeanCloudAdapter {
 
   func unreadTold(_ frame: LeanCloudFrame) async {
     if (frame["convs"]?.array?.count ?? 0) >= LeanCloudLimits.unreadNotice { unread.isWhole = false }
+    var told: [ChannelID] = []
     for tuple in frame["convs"]?.array ?? [] {
       guard let name = tuple["cid"]?.string, let number = tuple["unread"]?.int.flatMap({ Int(exactly: $0) }) else {
         continue
@@ -106,8 +113,10 @@ extension LeanCloudAdapter {
       let channel = ChannelID(name)
       unread.tell(
         number, upTo: tuple["timestamp"]?.int ?? .max, hasMention: tuple["mentioned"]?.bool ?? false, in: channel)
-      await publishUnread(channel)
+      told.append(channel)
     }
+    // Behind all of them: who is asked meanwhile knows the whole notice.
+    for channel in told { await publishUnread(channel) }
   }
 
   // MARK: Marking
