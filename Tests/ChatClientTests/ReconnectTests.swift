@@ -151,6 +151,7 @@ struct ReconnectTests {
       await adapter.refuseNextLog(ChatError(.network(.closed), operation: .changelog))
     }
     let page = try await bench.chat.history(of: "c", .newest(10))
+    try await until { await !bench.adapter.willRefuseLog }
     await lose(bench)
     await bench.adapter.replace(edited(page.messages[1]))
     try await restore(bench)

@@ -99,6 +99,7 @@ actor ScriptedAdapter: ChatAdapter {
   func editBeforeNextLog(_ message: Message) { editBeforeLog = message }
 
   func refuseNextLog(_ error: ChatError) { logRefusal = error }
+  var willRefuseLog: Bool { logRefusal != nil }
 
   func holdChannels(_ isHeld: Bool) {
     channelsHeld = isHeld
