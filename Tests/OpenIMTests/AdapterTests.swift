@@ -404,11 +404,13 @@ struct OpenIMReconnectTests {
     let alice = try await harness.connected("alice")
     let bob = try await harness.connected("bob")
     let channel = try await alice.createChannel(.direct(with: "bob"))
+    var events = bob.events().makeAsyncIterator()
     _ = try await alice.send(ChatHarness.text("1", "c1", in: channel.id))
+    // Else its push is the one that is lost.
+    _ = await first(&events) { if case .messageReceived = $0 { true } else { false } }
     _ = try await EmulatorControl(harness.host)
       .add(FaultRule(FaultRule.Match("push", user: "bob"), at: .beforePush, do: .drop))
     _ = try await alice.send(ChatHarness.text("2", "c2", in: channel.id))
-    var events = bob.events().makeAsyncIterator()
     _ = try await alice.send(ChatHarness.text("3", "c3", in: channel.id))
     for text in ["2", "3"] {
       let event = await first(&events) { if case .messageReceived = $0 { true } else { false } }

@@ -238,6 +238,10 @@ extension ConformanceSuite {
       let mark = await context.mark()
       await bob.resume()
       try await context.eventually("connected") { await bob.state == .connected }
+      try await context.eventually("the log is asked") {
+        try await !context.requests("changelog", since: mark).isEmpty
+      }
+      try await context.idle()
       try await context.pass(.seconds(60))
       let asked = try await context.requests("changelog", since: mark).count
       try context.expect((1...12).contains(asked), "an end to the asking", observed: "\(asked) requests")
