@@ -373,7 +373,9 @@ extension Chat {
     _ present: [Message], in channel: ChannelID, _ range: CachedRange, _ proven: Set<MessageID>
   ) throws(ChatError) {
     let ids = Set(present.compactMap(\.id))
-    try absorb(present, in: channel, .catchUp, covering: nil)
+    // What is behind the range is new, and is told by the reading that closes the gap.
+    let known = present.filter { message in message.position.map { $0 <= range.high } ?? false }
+    try absorb(known, in: channel, .catchUp, covering: nil)
     let cached = try opened(.history).read { session throws(ChatError) in
       try session.messages(in: channel, .newer, of: range.low, within: range, limit: .max)
     }

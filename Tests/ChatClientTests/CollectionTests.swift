@@ -137,7 +137,7 @@ struct MessageCollectionTests {
 
   @Test("after hours offline shows what the server has, and every edit once")
   func offline() async throws {
-    let bench = try await Bench(options: ChatOptions(catchUpPage: 24)) { adapter in
+    let bench = try await Bench(ScriptedAdapter(hasLog: true), options: ChatOptions(catchUpPage: 24)) { adapter in
       for number in 1...40 { await adapter.write("\(number)") }
     }
     let (list, mirror) = try await bench.list(MessageListOptions(pageSize: 40))

@@ -64,9 +64,12 @@ actor ScriptedAdapter: ChatAdapter {
   private var uploadsAreStubborn = false
   private var uploadsHaveURL = true
 
-  init(without absent: [Capability] = [], emulated: [Capability] = []) {
+  /// - Parameter hasLog: whether there is a log of edits. With one, a client that loses its link before it has a token
+  ///   reads again what it has, which few tests are about.
+  init(without absent: [Capability] = [], emulated: [Capability] = [], hasLog: Bool = false) {
     var levels = Dictionary(uniqueKeysWithValues: Capability.allCases.map { ($0, CapabilityLevel.native) })
     for capability in absent { levels[capability] = .absent }
+    if !hasLog { levels[.historyChangelog] = .absent }
     for capability in emulated { levels[capability] = .emulated("by the client") }
     capabilities = CapabilitySet(levels)
   }

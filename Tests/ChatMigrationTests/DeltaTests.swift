@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import UnifiedChat
 
@@ -60,6 +61,31 @@ struct DeltaTests {
   /// The first lines that differ, since whole contents are long.
   private func differences(_ one: MigrationHarness, _ two: MigrationHarness) -> String {
     zip(one.contents, two.contents).filter { $0 != $1 }.prefix(3).map { "\($0)\n\($1)" }.joined(separator: "\n\n")
+  }
+
+  @Test("an edit of what a killed run wrote, and did not write down, is carried too")
+  func aboveTheWatermark() async throws {
+    let harness = try MigrationHarness()
+    SampleChats.fill(harness.source, channels: 1)
+    let batches = Mutex(0)
+    harness.destination.setFault { call, _, committed in
+      guard call == "putMessages", committed, batches.withLock({ $0 += 1; return $0 }) == 4 else { return nil }
+      return ChatError(.cancelled, operation: .writeDestination)
+    }
+    let first = try await harness.pull()
+    await #expect(throws: ChatError.self) { try await harness.load(first) }
+    harness.destination.setFault(nil)
+    let written = harness.destination.state.withLock { $0.channels[0].messages }
+    let last = try #require(written.last { if case .text = $0.message.content { true } else { false } }?.origin?.id)
+    harness.source.state.withLock { state in
+      guard let place = state.channels[0].messages.firstIndex(where: { $0.message.id?.rawValue == last }) else { return }
+      state.channels[0].messages[place].message.content = .text("edited since")
+      state.channels[0].messages[place].message.editedAt = Timestamp(milliseconds: SampleChats.start + 900_000)
+    }
+    let second = try await harness.pull(rereading: true)
+    try await harness.load(second)
+    #expect(harness.destination.state.withLock { $0.log["changeMessage"] } == 1)
+    #expect(try await harness.verify(second).isEqual)
   }
 
   @Test("a third run without changes writes no message and no profile")

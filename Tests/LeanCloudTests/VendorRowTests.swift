@@ -83,6 +83,24 @@ struct LeanCloudVendorRowTests {
     #expect(try await bench.rest("POST", "/1.1/users/alice/friendship/nobody").status == 404)
   }
 
+  @Test(
+    "a service conversation that is deleted while its rows are read ends no pull, wherever the reading stands",
+    arguments: 1...8)
+  func deletedMeanwhile(page stop: Int) async throws {
+    let bench = try Bench()
+    let id = try await service(bench)
+    let source = try source(bench)
+    var cursor: Cursor?
+    var read = 0
+    repeat {
+      cursor = try await source.rows(after: cursor).next
+      read += 1
+      guard read == stop else { continue }
+      #expect(try await bench.rest("DELETE", "/1.2/rtm/conversations/\(id)").status == 200)
+    } while cursor != nil
+    #expect(read >= stop)
+  }
+
   /// A service conversation with three subscribers: a message to one, one to two, a question, and a broadcast.
   func service(_ bench: Bench) async throws -> String {
     let id = try await ServiceTests().service(bench, subscribers: ["a", "b", "silent"])

@@ -25,8 +25,9 @@ extension ConformanceSuite {
         let texts = [full - slack - 1, full - slack].map { String(repeating: character, count: $0) }
         for text in texts { _ = try await writer.send(text) }
         let reader = try await context.online(users.b, "reader-\(String(character).utf8.count)")
-        let read = try await context.newest(2, of: channel.id, by: reader).map(\.content)
-        try context.expect(read == texts.map { .text($0) }, "the same texts of about \(full) \(character)")
+        try await context.eventually("the same texts of about \(full) \(character)") {
+          try await context.newest(2, of: channel.id, by: reader).map(\.content) == texts.map { .text($0) }
+        }
         await reader.disconnect()
         try await context.idle()
         let mark = await context.mark()
