@@ -132,7 +132,7 @@ let package = Package(
     tests("ChatJSONTests", ["ChatJSON"]),
     tests("ChatCryptoTests", ["ChatCrypto"]),
     tests("ChatInterchangeTests", ["ChatInterchange", "UnifiedChat", "ChatJSON"]),
-    tests("ChatTransportTests", ["ChatTransport", "ChatJSON", "ChatCrypto", "ChatEmulation"]),
+    tests("ChatTransportTests", ["ChatTransport", "ChatJSON", "ChatCrypto", "ChatEmulation", "ChatHarness"]),
     tests("ChatCacheTests", ["ChatCache", "UnifiedChat", "ChatJSON", "ChatInterchange"]),
     tests(
       "ChatClientTests",

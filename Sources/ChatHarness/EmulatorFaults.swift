@@ -24,7 +24,7 @@ final class EmulatorFaults: FaultControl {
       "refuseConnections", "restart", "clock.server", "journal",
     ]
     if isOnSockets { hooks.formUnion(["fragment", "corrupt"]) } else { hooks.insert("virtualTime") }
-    if isOnSockets, BadCertificateServer.isAvailable { hooks.insert("tls") }
+    if isOnSockets, OpenSSLServer.isAvailable { hooks.insert("tls") }
     self.hooks = hooks.union(settings.keys.map { "setting.\($0)" })
   }
 

@@ -32,7 +32,7 @@ public final class EmulatorHarness: ConformanceHarness {
   private let transports: Transports
   private let vendor: String
   /// Live as long as the adapters that face them.
-  private let badServers = Mutex<[BadCertificateServer]>([])
+  private let badServers = Mutex<[OpenSSLServer]>([])
 
   public static let applicationID = "conformance-app"
   private static let adminSecret = "conformance-admin-secret"
@@ -126,9 +126,11 @@ public final class EmulatorHarness: ConformanceHarness {
   }
 
   public func makeAdapter(_ device: TestDevice, facing certificate: BadCertificate) async throws -> any ChatAdapter {
-    let server = try await BadCertificateServer.start(certificate)
+    let server = try await OpenSSLServer.start(
+      name: certificate == .otherHost ? "elsewhere.test" : "localhost", isExpired: certificate == .expired)
     badServers.withLock { $0.append(server) }
-    let entry = try AllAdapters.registry(transports: server.transports).entry(for: VendorName(vendor))
+    let transports = Transports.trusting(certificate == .selfSigned ? nil : server.certificate)
+    let entry = try AllAdapters.registry(transports: transports).entry(for: VendorName(vendor))
     var profile = profile
     let host = "localhost:\(server.port)"
     profile.endpoints = .init(api: "https://\(host)", realtime: "wss://\(host)", router: "https://\(host)")
@@ -201,4 +203,17 @@ public final class EmulatorHarness: ConformanceHarness {
   }
 
   public func cleanUp() async { await server?.stop() }
+}
+
+extension Transports {
+  /// The platform's own; on Linux they trust who vouches for a certificate in this file.
+  fileprivate static func trusting(_ authorities: String?) -> Transports {
+    #if os(Linux)
+      Transports(
+        http: CurlHTTPClient(certificateAuthorities: authorities),
+        webSocket: LWSWebSocketClient(certificateAuthorities: authorities))
+    #else
+      .system()
+    #endif
+  }
 }

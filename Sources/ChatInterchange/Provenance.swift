@@ -69,6 +69,16 @@ public struct Provenance: Sendable, Hashable {
     return (provenance, json["data"]?.string.map { JSONText(unchecked: $0) })
   }
 
+  /// What a vendor's text field says once the app's own custom data in it is replaced: an envelope, with all that is
+  /// noted in it, stays. For a text without one it is the custom data alone.
+  public static func replacing(customData: JSONText, in text: String) -> String {
+    guard unwrap(text).provenance != nil, var object = (try? JSONValue(parsing: text))?.object else {
+      return customData.text
+    }
+    object["data"] = .string(customData.text)
+    return JSONValue.object(object).text()
+  }
+
   /// The same for a tool: an envelope that is not believed is custom data like any other, and `finding` says why.
   public static func unwrap(
     _ text: String, by reader: EnvelopeReader, at place: EnvelopePlace

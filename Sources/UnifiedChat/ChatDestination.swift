@@ -14,9 +14,9 @@ public protocol ChatDestination: Sendable {
 
   /// Creates users, or updates those that exist. One outcome an item, in order.
   func putUsers(_ users: [UserRecord]) async throws(ChatError) -> [PutOutcome<UserID>]
-  /// Told before `putChannel` of a channel that an earlier run with this ledger has made: it is gone on with, whatever
-  /// its members have made of its data since.
-  func resume(_ channel: ChannelID) async
+  /// Told before `putChannel` that an earlier run made `channel` of the original that `origin` names: it is gone on
+  /// with, whatever its members have made of what that run noted in it.
+  func resume(_ channel: ChannelID, of origin: Origin) async
   /// Creates the channel with its members and roles, or completes the one that exists. `channel.channel.id` is the
   /// original id; the destination's id may differ.
   func putChannel(
@@ -61,7 +61,7 @@ public protocol ChatDestination: Sendable {
 extension ChatDestination {
   public var signingKey: String? { nil }
 
-  public func resume(_ channel: ChannelID) async {}
+  public func resume(_ channel: ChannelID, of origin: Origin) async {}
 
   public func changeMessage(
     _ message: MessageRecord, id: MessageID, in channel: ChannelID

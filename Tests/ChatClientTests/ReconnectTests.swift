@@ -125,42 +125,73 @@ struct ReconnectTests {
     return edited
   }
 
-  @Test("an edit that comes while a log of edits begins anew is in the log or in what is read")
-  func editAtNewLog() async throws {
+  /// Three messages of which a page was read, and a log of edits.
+  private func three(
+    _ before: (ScriptedAdapter) async -> Void = { _ in }
+  ) async throws -> (bench: Bench, page: MessagePage) {
     let bench = try await Bench(ScriptedAdapter(hasLog: true)) { adapter in
       for number in 1...3 { await adapter.write("\(number)") }
+      await before(adapter)
     }
-    let page = try await bench.chat.history(of: "c", .newest(10))
+    return (bench, try await bench.chat.history(of: "c", .newest(10)))
+  }
+
+  private func secondIsEdited(_ bench: Bench) async throws {
+    #expect(try await bench.chat.history(of: "c", .newest(10)).messages.map(\.words) == ["1", "edited", "3"])
+  }
+
+  @Test("an edit that comes while a log of edits begins anew is in the log or in what is read")
+  func editAtNewLog() async throws {
+    let (bench, page) = try await three()
     try await until { await bench.adapter.changeTokens > 0 }
     let cache = try #require(await bench.chat.cache)
     try cache.write { session throws(ChatError) in try session.setCursor("unknown by now", "changes", of: "c") }
     await lose(bench)
     await bench.adapter.editBeforeNextLog(edited(page.messages[1]))
     try await restore(bench)
-    #expect(try await bench.chat.history(of: "c", .newest(10)).messages.map(\.words) == ["1", "edited", "3"])
+    try await secondIsEdited(bench)
   }
 
   @Test("an edit that was made without a link is learnt, though its log was never followed before")
   func editBeforeFirstLog() async throws {
-    let bench = try await Bench(ScriptedAdapter(hasLog: true)) { adapter in
-      for number in 1...3 { await adapter.write("\(number)") }
-      await adapter.refuseNextLog(ChatError(.network(.closed), operation: .changelog))
+    let (bench, page) = try await three {
+      await $0.refuseNextLog(ChatError(.network(.closed), operation: .changelog))
     }
-    let page = try await bench.chat.history(of: "c", .newest(10))
     try await until { await !bench.adapter.willRefuseLog }
     await lose(bench)
     await bench.adapter.replace(edited(page.messages[1]))
     try await restore(bench)
-    #expect(try await bench.chat.history(of: "c", .newest(10)).messages.map(\.words) == ["1", "edited", "3"])
+    try await secondIsEdited(bench)
+  }
+
+  @Test("a push before the catch-up takes no token that would hide what was edited without a link")
+  func pushBeforeCatchUp() async throws {
+    let (bench, page) = try await three {
+      await $0.refuseNextLog(ChatError(.network(.closed), operation: .changelog))
+    }
+    try await until { await !bench.adapter.willRefuseLog }
+    await lose(bench)
+    await bench.adapter.replace(edited(page.messages[1]))
+    await bench.adapter.holdChannels(true)
+    let before = await bench.heard.events.count { $0.isUpToDate }
+    await bench.adapter.restoreLink()
+    try await until { await bench.adapter.isHolding }
+    let tokens = await bench.adapter.changeTokens
+    await bench.adapter.write("4", push: true)
+    await bench.heard.first { $0.isReceived("4") }
+    // A second push, so that what the first one began has had its turn.
+    await bench.adapter.write("5", push: true)
+    await bench.heard.first { $0.isReceived("5") }
+    #expect(await bench.adapter.changeTokens == tokens)
+    await bench.adapter.holdChannels(false)
+    try await until { await bench.heard.events.count { $0.isUpToDate } > before }
+    #expect(
+      try await bench.chat.history(of: "c", .newest(10)).messages.map(\.words) == ["1", "edited", "3", "4", "5"])
   }
 
   @Test("a log whose first token comes after a lost link is not believed to tell of the time without one")
   func lateFirstToken() async throws {
-    let bench = try await Bench(ScriptedAdapter(hasLog: true)) { adapter in
-      for number in 1...3 { await adapter.write("\(number)") }
-      await adapter.holdChanges(true)
-    }
-    let page = try await bench.chat.history(of: "c", .newest(10))
+    let (bench, page) = try await three { await $0.holdChanges(true) }
     try await until { await bench.adapter.isHolding }
     await lose(bench)
     await bench.adapter.replace(edited(page.messages[1]))
@@ -169,7 +200,7 @@ struct ReconnectTests {
     await bench.heard.first { $0.kind == .connectionChanged(.connected) }
     await bench.adapter.holdChanges(false)
     try await until { await bench.heard.events.count { $0.isUpToDate } > before }
-    #expect(try await bench.chat.history(of: "c", .newest(10)).messages.map(\.words) == ["1", "edited", "3"])
+    try await secondIsEdited(bench)
   }
 
   @Test("channels that came and went meanwhile are told")

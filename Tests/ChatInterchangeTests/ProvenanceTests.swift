@@ -23,6 +23,18 @@ struct ProvenanceTests {
     #expect(message.json() == Self.native.json())
   }
 
+  @Test("stays, with all that is noted in it, when an app replaces its own data beside it", arguments: [
+    ("", "new"), ("old", "new"), (#"{"data":"old"}"#, "new"), (#"{"unifiedchat":7,"data":"old"}"#, "new"),
+    (
+      #"{"unifiedchat":{"v":1,"vendor":"x","id":"1","sig":"s","notes":{"guests":["g"]}},"data":"old","more":1.0}"#,
+      #"{"unifiedchat":{"v":1,"vendor":"x","id":"1","sig":"s","notes":{"guests":["g"]}},"data":"new","more":1.0}"#
+    ),
+    (#"{"unifiedchat":{"v":1,"vendor":"x","id":"1"}}"#, #"{"unifiedchat":{"v":1,"vendor":"x","id":"1"},"data":"new"}"#),
+  ])
+  func replaced(text: String, expected: String) {
+    #expect(Provenance.replacing(customData: JSONText(unchecked: "new"), in: text) == expected)
+  }
+
   @Test("gives back what a sender may say, and to an importer all")
   func own() throws {
     let kept: JSONObject = [

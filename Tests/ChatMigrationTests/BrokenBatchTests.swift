@@ -40,8 +40,8 @@ struct BrokenBatchTests {
 }
 
 /// Writes the first half of one batch and refuses the rest of it.
-private final class HalfWritten: ChatDestination {
-  private let inner: MemoryService
+private final class HalfWritten: ForwardingDestination {
+  let inner: any ChatDestination
   private let kind: ChatError.Kind
   private let hit = Mutex(false)
 
@@ -51,26 +51,6 @@ private final class HalfWritten: ChatDestination {
   }
 
   var wasHit: Bool { hit.withLock { $0 } }
-  var vendor: VendorName { inner.vendor }
-  var capabilities: CapabilitySet { inner.capabilities }
-  var limits: DestinationLimits { inner.limits }
-  func losses(of record: Record) -> [Loss] { inner.losses(of: record) }
-
-  func putUsers(_ users: [UserRecord]) async throws(ChatError) -> [PutOutcome<UserID>] {
-    try await inner.putUsers(users)
-  }
-
-  func putChannel(
-    _ channel: ChannelRecord, members: [MemberRecord]
-  ) async throws(ChatError) -> PutOutcome<ChannelID> {
-    try await inner.putChannel(channel, members: members)
-  }
-
-  func putAttachment(
-    _ attachment: UnifiedChat.Attachment, bytes: [UInt8], in channel: ChannelID
-  ) async throws(ChatError) -> UnifiedChat.Attachment {
-    try await inner.putAttachment(attachment, bytes: bytes, in: channel)
-  }
 
   func putMessages(
     _ messages: [MessageRecord], in channel: ChannelID
@@ -84,15 +64,5 @@ private final class HalfWritten: ChatDestination {
     let outcomes = try await inner.putMessages(written, in: channel)
     let error = ChatError(kind, operation: .writeDestination)
     return outcomes + Array(repeating: .refused(error), count: messages.count - written.count)
-  }
-
-  func finishChannel(_ channel: ChannelID, original: ChannelRecord, members: [MemberRecord]) async throws(ChatError) {
-    try await inner.finishChannel(channel, original: original, members: members)
-  }
-
-  func existing(
-    in channel: ChannelID, after cursor: Cursor?
-  ) async throws(ChatError) -> SourcePage<ExistingMessage> {
-    try await inner.existing(in: channel, after: cursor)
   }
 }

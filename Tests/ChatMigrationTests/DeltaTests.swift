@@ -7,12 +7,7 @@ import UnifiedChat
 @Suite("A second run carries what changed since the first")
 struct DeltaTests {
   private func run(_ harness: MigrationHarness, rereads: Bool = true) -> MigrationRun {
-    var options = MigrationOptions()
-    options.extraction.refreshes = true
-    options.extraction.rereads = rereads
-    return MigrationRun(
-      source: harness.source, archive: harness.archivePath, destination: harness.destination,
-      readBack: harness.destination, ledger: harness.ledgerPath, options: options, clock: harness.clock)
+    harness.run(refreshes: true, rereads: rereads)
   }
 
   /// 100 new, 10 edited, 5 deleted, 2 recalled; one member left and one came, one read further, one has a new name.

@@ -27,6 +27,17 @@ struct MigrationHarness {
     return archive
   }
 
+  /// A whole run from source to destination.
+  func run(_ rules: LoadRules? = nil, refreshes: Bool = false, rereads: Bool = false) -> MigrationRun {
+    var options = MigrationOptions()
+    options.extraction.refreshes = refreshes
+    options.extraction.rereads = rereads
+    options.load.rules = rules
+    return MigrationRun(
+      source: source, archive: archivePath, destination: destination, readBack: destination, ledger: ledgerPath,
+      options: options, clock: clock)
+  }
+
   @discardableResult
   func load(_ archive: Archive, _ options: LoadOptions = LoadOptions()) async throws -> LoadSummary {
     let ledger = try SQLiteLedger(at: ledgerPath)

@@ -5,17 +5,6 @@ import UnifiedChat
 
 @Suite("Notices of the service")
 struct NoticeTests {
-  private func run(
-    _ harness: MigrationHarness, _ rules: LoadRules, rereads: Bool = false
-  ) -> MigrationRun {
-    var options = MigrationOptions()
-    options.extraction.rereads = rereads
-    options.load.rules = rules
-    return MigrationRun(
-      source: harness.source, archive: harness.archivePath, destination: harness.destination,
-      readBack: harness.destination, ledger: harness.ledgerPath, options: options, clock: harness.clock)
-  }
-
   private func isNotice(_ content: MessageContent) -> Bool { if case .system = content { true } else { false } }
 
   @Test(
@@ -28,8 +17,8 @@ struct NoticeTests {
     let notices = wanted.filter { isNotice($0.message.content) }
     #expect(notices.count > 4)
     let rules = LoadRules(system: choice)
-    let plan = try await run(harness, rules).plan()
-    let report = try await run(harness, rules).run()
+    let plan = try await harness.run(rules).plan()
+    let report = try await harness.run(rules).run()
     #expect(report.verification?.isEqual == true, "\(report.words())")
     let written = harness.destination.state.withLock { $0.channels.flatMap(\.messages) }
     let kept = written.filter { isNotice($0.message.content) }
@@ -49,7 +38,7 @@ struct NoticeTests {
       #expect(report.load.messages == written.count)
     }
     // A later run goes by the same rules, and has nothing to do.
-    let again = try await run(harness, rules, rereads: true).run()
+    let again = try await harness.run(rules, rereads: true).run()
     #expect(again.verification?.isEqual == true)
     #expect(harness.destination.state.withLock { $0.channels.flatMap(\.messages).count } == written.count)
   }

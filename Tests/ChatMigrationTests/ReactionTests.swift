@@ -7,12 +7,7 @@ import UnifiedChat
 @Suite("Reactions as messages of their own")
 struct ReactionTests {
   private func run(_ harness: MigrationHarness, rereads: Bool = false) -> MigrationRun {
-    var options = MigrationOptions()
-    options.extraction.rereads = rereads
-    options.load.rules = LoadRules(filter: MigrationFilter(excludedUsers: ["user-5"]), reactions: .messages)
-    return MigrationRun(
-      source: harness.source, archive: harness.archivePath, destination: harness.destination,
-      readBack: harness.destination, ledger: harness.ledgerPath, options: options, clock: harness.clock)
+    harness.run(LoadRules(filter: MigrationFilter(excludedUsers: ["user-5"]), reactions: .messages), rereads: rereads)
   }
 
   private func reactions(_ service: MemoryService) -> [MessageRecord] {

@@ -73,6 +73,13 @@ struct EndlessPagesTests {
     List(vendor: "leancloud", name: "what is muted", address: "/permanent-silenceds?"),
   ]
 
+  /// With its pages of this address in a circle, the server is not asked for ever, and called by its name.
+  private func ends(_ town: Town, _ address: String, _ body: () async throws -> Void) async throws {
+    town.server.spoil(address)
+    do { try await body() } catch let error as ChatError { #expect(error.kind == .protocolViolation, "\(error)") }
+    #expect(town.server.requests < EndlessServer.patience)
+  }
+
   @Test("when everything is read from it", arguments: sources)
   func source(_ list: List) async throws {
     let town = try await Town(list.vendor)
@@ -88,11 +95,7 @@ struct EndlessPagesTests {
       ).run()
       try await archive.close()
     }
-    town.server.spoil(list.address)
-    do { try await pull("a.uchat") } catch let error as ChatError {
-      #expect(error.kind == .protocolViolation, "\(error)")
-    }
-    #expect(town.server.requests < EndlessServer.patience)
+    try await ends(town, list.address) { try await pull("a.uchat") }
     #expect(town.server.requests > 0 || list.name == "what is muted")
     // Nothing was wrong but the pages.
     town.server.spoil(nil)
@@ -127,11 +130,7 @@ struct EndlessPagesTests {
   func client(_ call: Call) async throws {
     let town = try await Town(call.list.vendor)
     let adapter = try await town.client()
-    town.server.spoil(call.list.address)
-    do { try await call.body(adapter, town.channel) } catch let error as ChatError {
-      #expect(error.kind == .protocolViolation, "\(error)")
-    }
-    #expect(town.server.requests < EndlessServer.patience)
+    try await ends(town, call.list.address) { try await call.body(adapter, town.channel) }
     town.server.spoil(nil)
     try await call.body(adapter, town.channel)
     await adapter.disconnect()

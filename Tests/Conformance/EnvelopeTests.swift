@@ -13,7 +13,13 @@ private struct Forger {
   let service: VendorService
 
   private func post(_ path: String, _ headers: [(String, String)], _ body: JSONValue) async throws -> JSONValue {
-    var request = HTTPRequest("POST", "http://\(service.vendor).test\(path)", body: body.bytes())
+    try await send("POST", path, headers, body)
+  }
+
+  private func send(
+    _ method: String, _ path: String, _ headers: [(String, String)], _ body: JSONValue
+  ) async throws -> JSONValue {
+    var request = HTTPRequest(method, "http://\(service.vendor).test\(path)", body: body.bytes())
     request.headers["Content-Type"] = "application/json"
     for (name, value) in headers { request.headers[name] = value }
     let response = try await service.host.transports.http.send(request)
@@ -56,6 +62,19 @@ private struct Forger {
     _ = try await post(
       "/v3/group_channels", [("Api-Token", "pair-secret")],
       ["user_ids": [.string(user)], "channel_url": .string(id.rawValue), "data": "hi"])
+  }
+
+  /// As any client of the vendor's writes an app's own data of a channel.
+  func overwrite(_ channel: ChannelID) async throws {
+    switch service.vendor {
+    case "sendbird":
+      _ = try await send("PUT", "/v3/group_channels/\(channel)", [("Api-Token", "pair-secret")], ["data": "theirs"])
+    case "leancloud":
+      _ = try await send("PUT", "/1.2/rtm/conversations/\(channel)", leanCloud, ["attr": ["mine": 1]])
+    default:
+      let group = String(channel.rawValue.dropFirst(3))
+      _ = try await post("/group/set_group_info_ex", try await openIM(), ["groupID": .string(group), "ex": "theirs"])
+    }
   }
 
   private var leanCloud: [(String, String)] {
@@ -193,6 +212,34 @@ struct EnvelopeTests {
     let believed = try await pull(service, to: folder + "/believed.uchat", trusting: true)
     #expect(believed.messages.filter { $0.origin?.id == "m5" }.count == 3)
     #expect(believed.counts.envelopes == 0)
+  }
+
+  @Test("stop no import by writing over what it noted in its channel", arguments: VendorService.names)
+  func writtenOver(_ vendor: String) async throws {
+    let folder = FileManager.default.temporaryDirectory.path + "/unifiedchat-over-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let service = try VendorService(vendor)
+    let archive = try await take(4, folder)
+    func load() async throws -> FidelityReport {
+      var options = MigrationOptions()
+      options.verify.forbidsExtra = false
+      return try await MigrationRun(
+        archive: archive, destination: try service.destination(), readBack: try service.source(), options: options
+      ).run()
+    }
+    #expect(try await load().verification?.isEqual == true)
+    let place = try #require(try await service.source().channels(after: nil).items.first).channel.id
+    try await Forger(service: service).overwrite(place)
+    #expect(try await service.source().channels(after: nil).items.first?.origin == nil)
+
+    _ = try await take(6, folder)
+    let second = try await load()
+    #expect(second.load.messages == 6 && second.load.refused == 0, "\(second.words())")
+    let channels = try await service.source().channels(after: nil).items
+    #expect(channels.map(\.channel.id) == [place])
+    let there = try await service.source().messages(in: place, after: nil).items.compactMap(\.origin?.id)
+    #expect(there == (1...6).map { "m\($0)" })
   }
 
   @Test("take no channel from an import that is to come, nor its messages", arguments: VendorService.names)

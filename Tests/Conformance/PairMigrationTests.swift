@@ -103,7 +103,7 @@ private final class Place {
 }
 
 /// A destination whose run is cut off at random calls, before or after they are done.
-private final class CutOff: ChatDestination {
+private final class CutOff: ForwardingDestination {
   let inner: any ChatDestination
   private let state: Mutex<(random: SeededGenerator, left: Int)>
 
@@ -129,15 +129,11 @@ private final class CutOff: ChatDestination {
     return value
   }
 
-  var vendor: VendorName { inner.vendor }
-  var signingKey: String? { inner.signingKey }
-  var capabilities: CapabilitySet { inner.capabilities }
   var limits: DestinationLimits {
     var limits = inner.limits
     limits.batch = min(limits.batch, 9)
     return limits
   }
-  func losses(of record: Record) -> [Loss] { inner.losses(of: record) }
   func putUsers(_ users: [UserRecord]) async throws(ChatError) -> [PutOutcome<UserID>] {
     try await cut { () async throws(ChatError) in try await inner.putUsers(users) }
   }
@@ -145,11 +141,6 @@ private final class CutOff: ChatDestination {
     _ channel: ChannelRecord, members: [MemberRecord]
   ) async throws(ChatError) -> PutOutcome<ChannelID> {
     try await cut { () async throws(ChatError) in try await inner.putChannel(channel, members: members) }
-  }
-  func putAttachment(
-    _ attachment: UnifiedChat.Attachment, bytes: [UInt8], in channel: ChannelID
-  ) async throws(ChatError) -> UnifiedChat.Attachment {
-    try await inner.putAttachment(attachment, bytes: bytes, in: channel)
   }
   func putMessages(
     _ messages: [MessageRecord], in channel: ChannelID
@@ -160,9 +151,6 @@ private final class CutOff: ChatDestination {
     try await cut { () async throws(ChatError) in
       try await inner.finishChannel(channel, original: original, members: members)
     }
-  }
-  func existing(in channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<ExistingMessage> {
-    try await inner.existing(in: channel, after: cursor)
   }
   func changeMessage(
     _ message: MessageRecord, id: MessageID, in channel: ChannelID
@@ -175,8 +163,6 @@ private final class CutOff: ChatDestination {
   func removeMembers(_ users: [UserID], from channel: ChannelID) async throws(ChatError) {
     try await cut { () async throws(ChatError) in try await inner.removeMembers(users, from: channel) }
   }
-  func removeChannel(_ channel: ChannelID) async throws(ChatError) { try await inner.removeChannel(channel) }
-  func removeUsers(_ users: [UserID]) async throws(ChatError) { try await inner.removeUsers(users) }
 }
 
 @Suite("From every vendor to every other", .serialized)

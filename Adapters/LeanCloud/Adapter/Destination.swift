@@ -91,7 +91,9 @@ public struct LeanCloudDestination: ChatDestination {
   ) async throws(ChatError) -> PutOutcome<ChannelID> {
     let origin = channel.origin ?? Origin(vendor: "unknown", id: channel.channel.id.rawValue)
     let joined = members.filter { $0.member.state == .joined }
-    let existing = try await find(origin)
+    var existing = try await find(origin)
+    // Who writes the attributes of a conversation, writes over what is noted there; it is noted anew.
+    if existing == nil, let known = kinds.resumed(origin), try await exists(known) { existing = (known.rawValue, false) }
     let id: String
     if let existing { id = existing.id } else { id = try await create(channel.channel, origin, members: joined) }
     if existing?.isSealed != true { try await seal(id, channel.channel, origin) }
@@ -101,6 +103,18 @@ public struct LeanCloudDestination: ChatDestination {
 
   /// The conversation that an import made of `origin`. Any member can write the same names into another conversation,
   /// so they count only where they are signed; a run that was killed may have left one that is signed for no id yet.
+  public func resume(_ channel: ChannelID, of origin: Origin) async { kinds.resume(channel, of: origin) }
+
+  private func exists(_ channel: ChannelID) async throws(ChatError) -> Bool {
+    do throws(ChatError) {
+      _ = try await call("GET", "/1.1/classes/_Conversation/\(LeanCloudREST.percent(channel.rawValue))")
+      return true
+    } catch {
+      guard error.kind == .notFound else { throw error }
+      return false
+    }
+  }
+
   private func find(_ origin: Origin) async throws(ChatError) -> (id: String, isSealed: Bool)? {
     var condition: JSONObject = [
       "attr.unifiedchat.id": .string(origin.id), "attr.unifiedchat.vendor": .string(origin.vendor.rawValue),

@@ -138,4 +138,10 @@ final class LeanCloudKinds: Sendable {
   func path(of channel: ChannelID) -> String? { paths.withLock { $0[channel] } }
   func remember(_ path: String, of channel: ChannelID) { paths.withLock { $0[channel] = path } }
   func forget(_ channel: ChannelID) { paths.withLock { $0[channel] = nil } }
+
+  /// Made by earlier runs, as their ledger says.
+  private let resumed = Mutex<[Origin: ChannelID]>([:])
+
+  func resume(_ channel: ChannelID, of origin: Origin) { resumed.withLock { $0[origin] = channel } }
+  func resumed(_ origin: Origin) -> ChannelID? { resumed.withLock { $0[origin] } }
 }

@@ -278,7 +278,11 @@ extension OpenIMAdapter {
     var body: JSONObject = ["groupID": .string(group)]
     body["groupName"] = changes.name.map { .string($0) }
     body["faceURL"] = changes.coverURL.map { .string($0) }
-    body["ex"] = changes.customData.map { .string(OpenIMExtra(customData: $0).text) }
+    if let customData = changes.customData {
+      let now = try await call("/group/get_groups_info", ["groupIDs": [.string(group)]], for: .updateChannel)
+      body["ex"] = .string(
+        OpenIMExtra.replacing(customData: customData, in: now["groupInfos"]?[0]?["ex"]?.string ?? ""))
+    }
     try await call("/group/set_group_info_ex", .object(body), for: .updateChannel)
     return try await channel(id)
   }

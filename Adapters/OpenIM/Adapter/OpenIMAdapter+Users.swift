@@ -26,7 +26,11 @@ extension OpenIMAdapter {
     var info: JSONObject = ["userID": .string(me.rawValue)]
     info["nickname"] = name.map { .string($0) }
     info["faceURL"] = avatarURL.map { .string($0) }
-    info["ex"] = customData.map { .string(OpenIMExtra(customData: $0).text) }
+    if let customData {
+      let now = try await call("/user/get_users_info", ["userIDs": [.string(me.rawValue)]], for: .updateUser)
+      info["ex"] = .string(
+        OpenIMExtra.replacing(customData: customData, in: now["usersInfo"]?[0]?["ex"]?.string ?? ""))
+    }
     try await call("/user/update_user_info_ex", ["userInfo": .object(info)], for: .updateUser)
     guard let user = try await users([me]).first else { throw ChatError(.notFound, operation: .updateUser) }
     currentUser = user

@@ -21,6 +21,8 @@ public actor OpenIMDestination: ChatDestination {
   let source: OpenIMSource
   /// Groups made or completed by this run, by the members that they are to have in the end.
   private var written: [ChannelID: Kind] = [:]
+  /// Made by earlier runs, as their ledger says.
+  private var resumed: [Origin: ChannelID] = [:]
 
   enum Kind {
     case group(String)
@@ -139,6 +141,8 @@ public actor OpenIMDestination: ChatDestination {
 
   // MARK: Channels
 
+  public func resume(_ channel: ChannelID, of origin: Origin) { resumed[origin] = channel }
+
   public func putChannel(
     _ channel: ChannelRecord, members: [MemberRecord]
   ) async throws(ChatError) -> PutOutcome<ChannelID> {
@@ -231,7 +235,8 @@ public actor OpenIMDestination: ChatDestination {
       if old["status"]?.int == 2 { continue }
       let place = EnvelopePlace.channel(OpenIMConversationID.group(id))
       let (extra, finding) = OpenIMExtra.read(old["ex"]?.string ?? "", view, at: place)
-      if extra.origin == origin { return (id, old) }
+      // Who writes the data of a group, writes over what is noted there.
+      if extra.origin == origin || resumed[origin]?.rawValue == OpenIMConversationID.group(id) { return (id, old) }
       if number > 1 { continue }
       if let finding { throw Self.notBelieved(finding) }
       throw ChatError(

@@ -68,6 +68,13 @@ public struct OpenIMExtra: Sendable, Hashable {
     customData = json["data"]?.string.map { JSONText(unchecked: $0) }
   }
 
+  /// What `text` says once the app's own custom data in it is replaced: what is kept beside it stays.
+  public static func replacing(customData: JSONText, in text: String) -> String {
+    var extra = OpenIMExtra(text)
+    extra.customData = customData
+    return extra.text
+  }
+
   /// What a tool believes of it: an envelope that is not believed is custom data like any other. A client believes what
   /// stands at users, groups and members.
   public static func read(

@@ -1,3 +1,4 @@
+import ChatInterchange
 import ChatJSON
 import SendbirdWire
 import UnifiedChat
@@ -182,7 +183,11 @@ extension SendbirdAdapter {
     var body = JSONObject()
     body["name"] = changes.name.map { .string($0) }
     body["cover_url"] = changes.coverURL.map { .string($0) }
-    body["data"] = changes.customData.map { .string($0.text) }
+    if let customData = changes.customData {
+      // An import's envelope stays, or a later run would take the channel for a stranger's.
+      let now = try await call("GET", at: id, [], .updateChannel)
+      body["data"] = .string(Provenance.replacing(customData: customData, in: now.text("data") ?? ""))
+    }
     return try openView(try await call("PUT", at: id, [], body: body, .updateChannel), .updateChannel)
   }
 

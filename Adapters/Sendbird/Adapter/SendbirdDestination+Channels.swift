@@ -49,7 +49,7 @@ extension SendbirdDestination {
 
   /// Goes on with the channel that an earlier run made. Clients may choose the id of a channel, too: what is there and
   /// does not say, signed, that it became of this original is somebody's own.
-  public func resume(_ channel: ChannelID) { resumed.insert(channel) }
+  public func resume(_ channel: ChannelID, of origin: Origin) { resumed[origin] = channel }
 
   private func adopt(
     _ form: ChannelForm, _ members: [MemberRecord]
@@ -59,7 +59,7 @@ extension SendbirdDestination {
       SendbirdMapping.envelope($0, .tool(admin.envelopes)).provenance?.origin
     }
     // Who writes the data of a channel, writes over the envelope.
-    guard found == wanted || resumed.contains(form.url) else {
+    guard found == wanted || resumed[wanted] == form.url else {
       return .refused(
         ChatError(
           .conflict, operation: .writeDestination,

@@ -32,8 +32,8 @@ public actor SendbirdDestination: ChatDestination {
     var rewinds: Bool
   }
 
-  /// Made by an earlier run, as its ledger says.
-  var resumed: Set<ChannelID> = []
+  /// Made by earlier runs, as their ledger says.
+  var resumed: [Origin: ChannelID] = [:]
 
   public init(profile: Profile, environment: AdapterEnvironment, transports: Transports) throws(ChatError) {
     admin = try SendbirdAdmin(

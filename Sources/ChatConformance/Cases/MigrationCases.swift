@@ -177,10 +177,10 @@ struct MigrationSample {
 }
 
 /// Ends the run at seeded calls, before or after the service has stored what the call brought.
-private final class StoppingDestination: ChatDestination {
+private final class StoppingDestination: ForwardingDestination {
   static let mark = "stopped here"
 
-  private let inner: any ChatDestination
+  let inner: any ChatDestination
   private let state: Mutex<State>
 
   private struct State {
@@ -204,11 +204,6 @@ private final class StoppingDestination: ChatDestination {
       state.afterCommit = state.random.next() & 1 == 0
     }
   }
-
-  var vendor: VendorName { inner.vendor }
-  var capabilities: CapabilitySet { inner.capabilities }
-  var limits: DestinationLimits { inner.limits }
-  func losses(of record: Record) -> [Loss] { inner.losses(of: record) }
 
   private func stopping<Value>(_ call: () async throws(ChatError) -> Value) async throws(ChatError) -> Value {
     // Whatever runs beside the one that stops ends too, as it would with its process.
@@ -251,11 +246,5 @@ private final class StoppingDestination: ChatDestination {
     try await stopping { () throws(ChatError) in
       try await inner.finishChannel(channel, original: original, members: members)
     }
-  }
-
-  func existing(
-    in channel: ChannelID, after cursor: Cursor?
-  ) async throws(ChatError) -> SourcePage<ExistingMessage> {
-    try await inner.existing(in: channel, after: cursor)
   }
 }

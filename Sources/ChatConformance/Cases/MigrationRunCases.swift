@@ -278,8 +278,8 @@ private struct LaterSource: ForwardingSource {
 }
 
 /// Notes what is written and changed.
-private final class CountingDestination: ChatDestination {
-  private let inner: any ChatDestination
+private final class CountingDestination: ForwardingDestination {
+  let inner: any ChatDestination
   private let notes = Mutex<(written: [String], changed: [String])>(([], []))
 
   init(_ inner: any ChatDestination) { self.inner = inner }
@@ -287,20 +287,6 @@ private final class CountingDestination: ChatDestination {
   var written: [String] { notes.withLock { $0.written } }
   var changed: [String] { notes.withLock { $0.changed } }
   func forget() { notes.withLock { $0 = ([], []) } }
-
-  var vendor: VendorName { inner.vendor }
-  var capabilities: CapabilitySet { inner.capabilities }
-  var limits: DestinationLimits { inner.limits }
-  var signingKey: String? { inner.signingKey }
-  func losses(of record: Record) -> [Loss] { inner.losses(of: record) }
-
-  func putUsers(_ users: [UserRecord]) async throws(ChatError) -> [PutOutcome<UserID>] { try await inner.putUsers(users) }
-  func putChannel(_ channel: ChannelRecord, members: [MemberRecord]) async throws(ChatError) -> PutOutcome<ChannelID> {
-    try await inner.putChannel(channel, members: members)
-  }
-  func putAttachment(
-    _ attachment: Attachment, bytes: [UInt8], in channel: ChannelID
-  ) async throws(ChatError) -> Attachment { try await inner.putAttachment(attachment, bytes: bytes, in: channel) }
 
   func putMessages(_ messages: [MessageRecord], in channel: ChannelID) async throws(ChatError) -> [PutOutcome<MessageID>] {
     let outcomes = try await inner.putMessages(messages, in: channel)
@@ -312,12 +298,6 @@ private final class CountingDestination: ChatDestination {
     return outcomes
   }
 
-  func finishChannel(_ channel: ChannelID, original: ChannelRecord, members: [MemberRecord]) async throws(ChatError) {
-    try await inner.finishChannel(channel, original: original, members: members)
-  }
-  func existing(in channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> SourcePage<ExistingMessage> {
-    try await inner.existing(in: channel, after: cursor)
-  }
   func changeMessage(
     _ message: MessageRecord, id: MessageID, in channel: ChannelID
   ) async throws(ChatError) -> PutOutcome<MessageID> {
@@ -328,9 +308,4 @@ private final class CountingDestination: ChatDestination {
     notes.withLock { $0.changed += ids.map { "removed \($0)" } }
     try await inner.removeMessages(ids, in: channel)
   }
-  func removeMembers(_ users: [UserID], from channel: ChannelID) async throws(ChatError) {
-    try await inner.removeMembers(users, from: channel)
-  }
-  func removeChannel(_ channel: ChannelID) async throws(ChatError) { try await inner.removeChannel(channel) }
-  func removeUsers(_ users: [UserID]) async throws(ChatError) { try await inner.removeUsers(users) }
 }

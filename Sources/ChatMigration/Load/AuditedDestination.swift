@@ -4,15 +4,9 @@ import Synchronization
 import UnifiedChat
 
 /// A destination that tells a log of each write: what, from which item, to which, and how it ended. Never contents.
-struct AuditedDestination: ChatDestination {
+struct AuditedDestination: ForwardingDestination {
   let inner: any ChatDestination
   let log: AuditLog
-
-  var vendor: VendorName { inner.vendor }
-  var capabilities: CapabilitySet { inner.capabilities }
-  var limits: DestinationLimits { inner.limits }
-  var signingKey: String? { inner.signingKey }
-  func losses(of record: Record) -> [Loss] { inner.losses(of: record) }
 
   func putUsers(_ users: [UserRecord]) async throws(ChatError) -> [PutOutcome<UserID>] {
     let outcomes = try await log.watching("putUsers", count: users.count) { () throws(ChatError) in
@@ -23,8 +17,6 @@ struct AuditedDestination: ChatDestination {
     }
     return outcomes
   }
-
-  func resume(_ channel: ChannelID) async { await inner.resume(channel) }
 
   func putChannel(
     _ channel: ChannelRecord, members: [MemberRecord]
@@ -66,10 +58,6 @@ struct AuditedDestination: ChatDestination {
     }
     log.write("finishChannel", from: original.origin?.id, to: channel.rawValue, in: channel, "written")
   }
-
-  func existing(
-    in channel: ChannelID, after cursor: Cursor?
-  ) async throws(ChatError) -> SourcePage<ExistingMessage> { try await inner.existing(in: channel, after: cursor) }
 
   func changeMessage(
     _ message: MessageRecord, id: MessageID, in channel: ChannelID

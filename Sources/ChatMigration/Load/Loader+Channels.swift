@@ -87,7 +87,7 @@ extension Loader {
     let record = form.channel(original, asGroup: asGroup, users: users)
     let own = members.map { form.member($0, users: users) }
     if !unit.isIntended { try await ledger.intend(unit.channel) }
-    if let known = unit.destination { await destination.resume(known) }
+    if let known = unit.destination, let origin = record.origin { await destination.resume(known, of: origin) }
     let outcome = try await write([record]) { records throws(ChatError) in
       var outcomes: [PutOutcome<ChannelID>] = []
       for record in records { outcomes.append(try await destination.putChannel(record, members: own)) }

@@ -1,5 +1,3 @@
-import UnifiedChat
-
 /// A source that passes everything on, so that what changes one thing of another source says only that.
 public protocol ForwardingSource: ChatSource {
   var inner: any ChatSource { get }
