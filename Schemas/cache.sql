@@ -1,4 +1,4 @@
--- The cache of one user of one app at one vendor, version 3 (PRAGMA user_version); its
+-- The cache of one user of one app at one vendor, version 4 (PRAGMA user_version); its
 -- application id is "UCCa", 1430471521 (PRAGMA application_id), or 0 in a file that was made before there was one.
 --
 -- Ids are compared by bytes (BINARY). A position is three columns: major, minor, tail (see MessagePosition).
@@ -74,7 +74,9 @@ CREATE TABLE messages (
   -- The ChatError of a failed message.
   error TEXT,
   local_extension TEXT,
-  payload TEXT NOT NULL
+  payload TEXT NOT NULL,
+  -- The id of the message that it answers.
+  reply_to TEXT
 ) STRICT;
 
 CREATE UNIQUE INDEX messages_id ON messages (channel, id) WHERE id IS NOT NULL;
@@ -85,6 +87,8 @@ CREATE INDEX messages_page ON messages (channel, major, minor, tail)
   WHERE major IS NOT NULL AND visibility = 'visible' AND thread_parent IS NULL;
 CREATE INDEX messages_thread ON messages (channel, thread_parent, major, minor, tail)
   WHERE major IS NOT NULL AND visibility = 'visible' AND thread_parent IS NOT NULL;
+-- What quotes a message that is recalled.
+CREATE INDEX messages_answers ON messages (channel, reply_to) WHERE reply_to IS NOT NULL;
 CREATE INDEX messages_waiting ON messages (channel, local_order) WHERE id IS NULL;
 
 -- What is known without holes: from low to high (both ends included) the cache holds every message of the main list.
@@ -100,7 +104,8 @@ CREATE TABLE ranges (
   PRIMARY KEY (channel, low_major, low_minor, low_tail)
 ) STRICT, WITHOUT ROWID;
 
--- Where reading goes on: `changes` per channel, others with an empty channel.
+-- Where reading goes on: `changes` in the log of edits of a channel; `stream`, with an empty channel, in what the vendor
+-- pushes.
 CREATE TABLE cursors (
   name TEXT NOT NULL,
   channel TEXT NOT NULL,

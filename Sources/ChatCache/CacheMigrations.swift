@@ -3,7 +3,7 @@ import UnifiedChat
 /// Brings a file of any older version to the present one, in one transaction: killed anywhere, the file is the old one
 /// or the new one.
 enum CacheMigrations {
-  static let current: Int64 = 3
+  static let current: Int64 = 4
   /// "UCCa" in ASCII. Files that were made before there was one have 0.
   static let applicationID: Int64 = 1_430_471_521
 
@@ -19,7 +19,6 @@ enum CacheMigrations {
 
   /// - Throws: `.storage(.newerVersion)`, with nothing written.
   static func run(on database: Database) throws(ChatError) {
-    try refuse(try header(of: database), path: database.path)
     try database.transaction { () throws(ChatError) in
       // A second process may migrate at the same moment: the header is read again inside the transaction.
       let header = try header(of: database)
@@ -30,6 +29,7 @@ enum CacheMigrations {
       if version == 0 { try database.execute(CacheSchema.sql) }
       if version == 1 { try orderRowsByTime(database) }
       if version == 1 || version == 2 { try indexAnew(database) }
+      if (1...3).contains(version) { try noteAnswers(database) }
       try database.execute("PRAGMA user_version = \(current)")
     }
   }
@@ -99,5 +99,16 @@ enum CacheMigrations {
   private static func indexAnew(_ database: Database) throws(ChatError) {
     try database.execute("INSERT INTO search (search) VALUES ('delete-all')")
     try CacheSession(database: database, user: "").indexAll()
+  }
+
+  /// 3 to 4: answers are found by what they answer.
+  private static func noteAnswers(_ database: Database) throws(ChatError) {
+    try database.execute(
+      """
+      ALTER TABLE messages ADD COLUMN reply_to TEXT;
+      UPDATE messages SET reply_to = json_extract(payload, '$.replyTo.id')
+        WHERE instr(payload, '"replyTo"') > 0 AND json_valid(payload);
+      CREATE INDEX messages_answers ON messages (channel, reply_to) WHERE reply_to IS NOT NULL;
+      """)
   }
 }

@@ -93,7 +93,9 @@ extension CacheSession {
 
   /// Removes a message that the server does not have.
   public func remove(_ id: MessageID, in channel: ChannelID) throws(ChatError) {
-    if let known = try row(of: id, in: channel) { try delete(known) }
+    guard let known = try row(of: id, in: channel) else { return }
+    try delete(known)
+    database.hasErased = true
   }
 
   fileprivate func parts() throws(ChatError) -> [CacheReport.ChannelPart] {

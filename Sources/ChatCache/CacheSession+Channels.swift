@@ -88,6 +88,7 @@ extension CacheSession {
       try unindex(row)
       try database.run("DELETE FROM messages WHERE row = ?", [.int(row)])
     }
+    if !rows.isEmpty { database.hasErased = true }
     try database.run("DELETE FROM ranges WHERE channel = ?", [.text(id.rawValue)])
   }
 
@@ -97,6 +98,7 @@ extension CacheSession {
       row throws(ChatError) in row.int(0)
     }
     for row in rows { try unindex(row) }
+    if !rows.isEmpty { database.hasErased = true }
     try database.run("DELETE FROM channels WHERE id = ?", [.text(id.rawValue)])
     for table in ["cursors", "hidden"] {
       try database.run("DELETE FROM \(table) WHERE channel = ?", [.text(id.rawValue)])
@@ -127,7 +129,7 @@ extension CacheSession {
     } ?? nil
   }
 
-  /// Whether the server still has to be told the read mark.
+  /// Notes whether the server has still to be told the read mark.
   public func setMarkDue(_ isDue: Bool, of id: ChannelID) throws(ChatError) {
     try database.run("UPDATE channels SET mark_is_due = ? WHERE id = ?", [SQLValue(isDue), .text(id.rawValue)])
   }

@@ -63,13 +63,13 @@ extension CacheSession {
     return try promote(pending, to: message, replacing: try row(of: id, in: message.channel))
   }
 
-  /// Another row of the same send: same sender and client id in the same channel.
   /// The row of this device's own send that `message` would settle.
   func pendingTwin(of message: Message) throws(ChatError) -> MessageRow? {
     guard let twin = try twin(of: message), twin.message.id == nil else { return nil }
     return twin
   }
 
+  /// Another row of the same send: same sender and client id in the same channel.
   private func twin(of message: Message) throws(ChatError) -> MessageRow? {
     guard let sender = message.sender, let client = message.clientMessageID else { return nil }
     // A copy that is kept as a duplicate is no twin: the visible one is.
@@ -90,7 +90,10 @@ extension CacheSession {
     guard let twinID = twin.message.id, let twinPosition = twin.message.position else {
       return try promote(twin, to: message, replacing: known)
     }
-    if let known, known.visibility == .duplicate { return .unchanged }
+    if let known, known.visibility == .duplicate {
+      // Out of sight, and yet its words are to go.
+      return message.isRecalled ? try update(known, with: message, from: .event) : .unchanged
+    }
     guard let id = message.id, let position = message.position else { return .unchanged }
     if twinPosition <= position {
       try keepAsDuplicate(message, known: known, of: twinID)
@@ -172,6 +175,7 @@ extension CacheSession {
     next.sender = next.sender ?? known.message.sender
     guard next != known.message else { return .unchanged }
     try rewrite(known.row, as: next)
+    if message.isRecalled { database.hasErased = true }
     let replies = message.isRecalled ? try eraseQuotes(of: next) : []
     guard known.visibility == .visible else { return .unchanged }
     return message.isRecalled
@@ -212,26 +216,27 @@ extension CacheSession {
     try database.run(
       """
       INSERT INTO messages (channel, id, local_id, client_id, sender, major, minor, tail, local_order, created_at,
-        edited_at, state, is_recalled, is_countable, thread_parent, error, local_extension, payload, visibility, row)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        edited_at, state, is_recalled, is_countable, thread_parent, error, local_extension, payload, reply_to, visibility,
+        row)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """, Self.values(of: message) + [.text(visibility.rawValue), .int(row)])
     if visibility == .visible { try index(message, row: row) }
     return row
   }
 
-  /// Replaces everything of a row but its visibility.
+  /// Replaces everything of a row but its visibility; one that is out of sight is not found by a search either.
   func rewrite(_ row: Int64, as message: Message) throws(ChatError) {
-    try unindex(row)
+    let isInSight = try unindex(row)
     // The server's time replaces the local one: the message takes its place in the order of time.
     let next = MessageRow.holds(row, message.createdAt) ? row : try freeRow(at: message.createdAt)
     try database.run(
       """
       UPDATE messages SET channel = ?, id = ?, local_id = ?, client_id = ?, sender = ?, major = ?, minor = ?, tail = ?,
         local_order = ?, created_at = ?, edited_at = ?, state = ?, is_recalled = ?, is_countable = ?,
-        thread_parent = ?, error = ?, local_extension = ?, payload = ?, row = ?
+        thread_parent = ?, error = ?, local_extension = ?, payload = ?, reply_to = ?, row = ?
       WHERE row = ?
       """, Self.values(of: message) + [.int(next), .int(row)])
-    try index(message, row: next)
+    if isInSight { try index(message, row: next) }
   }
 
   /// A row that no message has, in the order of time.
@@ -256,7 +261,7 @@ extension CacheSession {
       SQLValue(message.localOrder), .int(message.createdAt.milliseconds), SQLValue(message.editedAt?.milliseconds),
       .text(message.state.stored), SQLValue(message.isRecalled), SQLValue(message.isCountable),
       SQLValue(message.threadParent?.rawValue), SQLValue(message.state.storedError),
-      SQLValue(message.localExtension?.text), .text(message.json().text()),
+      SQLValue(message.localExtension?.text), .text(message.json().text()), SQLValue(message.replyTo?.id.rawValue),
     ]
   }
 

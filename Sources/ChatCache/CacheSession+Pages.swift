@@ -45,6 +45,11 @@ extension CacheSession {
     return found?.visibility == .visible ? found?.message : nil
   }
 
+  /// Where a committed message stands, also one that is out of sight.
+  public func position(of id: MessageID, in channel: ChannelID) throws(ChatError) -> MessagePosition? {
+    try row(of: id, in: channel)?.message.position
+  }
+
   /// A message that this device sent, in whatever state.
   public func message(_ localID: LocalID) throws(ChatError) -> Message? { try row(of: localID)?.message }
 
@@ -93,6 +98,7 @@ extension CacheSession {
     if let known = try row(of: id, in: channel), known.visibility == .visible {
       try unindex(known.row)
       try database.run("UPDATE messages SET visibility = 'hidden' WHERE row = ?", [.int(known.row)])
+      database.hasErased = true
     }
     return isNew
   }
@@ -117,6 +123,7 @@ extension CacheSession {
       try unindex(row)
       try database.run("DELETE FROM messages WHERE row = ?", [.int(row)])
     }
+    if !gone.isEmpty { database.hasErased = true }
     try database.run(
       "UPDATE channels SET cleared_major = ?, cleared_minor = ?, cleared_tail = ? WHERE id = ?",
       position.values + [.text(channel.rawValue)])

@@ -168,14 +168,18 @@ extension CacheSession {
   }
 
   /// The index holds no text, so that the terms are made again to take them out.
-  func unindex(_ row: Int64) throws(ChatError) {
+  /// - Returns: whether the message was in sight; no other is in the index.
+  @discardableResult
+  func unindex(_ row: Int64) throws(ChatError) -> Bool {
     let known = try database.first("SELECT \(MessageRow.columns) FROM messages WHERE row = ?", [.int(row)]) {
       row throws(ChatError) in try MessageRow(row)
     }
-    guard let known, known.visibility == .visible, let entry = Self.entry(of: known.message) else { return }
+    guard let known, known.visibility == .visible else { return false }
+    guard let entry = Self.entry(of: known.message) else { return true }
     try database.run(
       "INSERT INTO search (search, rowid, terms, tags) VALUES ('delete', ?, ?, ?)",
       [.int(row), .text(entry.terms), .text(entry.tags)])
+    return true
   }
 
   private static func entry(of message: Message) -> (terms: String, tags: String)? {

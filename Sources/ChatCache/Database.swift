@@ -19,6 +19,8 @@ final class Database: @unchecked Sendable {
   private let handle: OpaquePointer
   private var statements: [String: OpaquePointer] = [:]
   private var isInTransaction = false
+  /// Something was taken out whose bytes may still lie in the log and in the search index.
+  var hasErased = false
   /// What SQLite is made to answer in place of beginning or ending a transaction; nil: it is asked. For tests.
   var injected: ((_ sql: String) -> Int32?)?
   /// Called after each statement, with a way to run further ones. For tests.
@@ -80,24 +82,25 @@ final class Database: @unchecked Sendable {
   /// Runs statements that give no rows, separated by semicolons.
   func execute(_ sql: String) throws(ChatError) {
     guard observer != nil else { return try executeAll(sql) }
-    var rest = sql[...]
-    while let (statement, more) = Self.nextStatement(of: rest) {
-      try executeAll(statement)
-      observer?(executeAll)
-      rest = more
+    try sql.utf8CString.withUnsafeBufferPointer { text throws(ChatError) in
+      var rest = text.baseAddress
+      while let start = rest, start.pointee != 0 {
+        guard try executeFirst(start, &rest) else { continue }
+        observer?(executeAll)
+      }
     }
   }
 
-  /// The first statement of several, and what comes behind it; nil when nothing is left but space.
-  private static func nextStatement(of sql: Substring) -> (String, Substring)? {
-    var end = sql.startIndex
-    while let semicolon = sql[end...].firstIndex(of: ";") {
-      end = sql.index(after: semicolon)
-      let statement = String(sql[..<end])
-      // A semicolon in a string or a comment ends nothing.
-      if sqlite3_complete(statement) != 0 { return (statement, sql[end...]) }
-    }
-    return sql.contains { !$0.isWhitespace } ? (String(sql), sql[sql.endIndex...]) : nil
+  /// - Parameter rest: what comes behind the statement.
+  /// - Returns: false where only space and comments are left.
+  private func executeFirst(_ sql: UnsafePointer<CChar>, _ rest: inout UnsafePointer<CChar>?) throws(ChatError) -> Bool {
+    var statement: OpaquePointer?
+    let code = sqlite3_prepare_v2(handle, sql, -1, &statement, &rest)
+    guard code == SQLITE_OK else { throw failure(code) }
+    guard let statement else { return false }
+    defer { sqlite3_finalize(statement) }
+    while try step(statement) {}
+    return true
   }
 
   private func executeAll(_ sql: String) throws(ChatError) {

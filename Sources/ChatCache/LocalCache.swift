@@ -128,6 +128,15 @@ public struct CacheSession {
 }
 
 extension LocalCache {
+  /// Whether anything was recalled, hidden, cleared or removed since the last call: its words are on the disk still, until
+  /// a `purge`.
+  public func takeErased() -> Bool {
+    database.withLock { database in
+      defer { database?.hasErased = false }
+      return database?.hasErased ?? false
+    }
+  }
+
   /// Makes sure that nothing of erased messages is left on the disk: neither in free pages nor in the log nor, unless
   /// the index is left out, in the search index, which keeps the terms of removed messages until its parts are joined;
   /// that takes time with the size of the index.

@@ -267,17 +267,7 @@ extension Chat {
 
   /// Leaves nothing of a recalled, hidden or cleared message on the disk. For a large index that takes too long to do
   /// at once; then its terms stay until SQLite joins the parts of the index.
-  func purge(after kinds: [ChatEvent.Kind]) {
-    let isErasing = kinds.contains {
-      switch $0 {
-      case .messageRecalled, .messageHidden, .historyCleared, .channelDeleted: true
-      // A reply out of which a quote was taken.
-      case .messageUpdated(let message): if case .recalled? = message.replyTo?.quoted?.content { true } else { false }
-      default: false
-      }
-    }
-    if isErasing { purge() }
-  }
+  func purgeErased() { if cache?.takeErased() == true { purge() } }
 
   private func purge() {
     guard let cache else { return }

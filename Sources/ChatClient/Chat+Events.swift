@@ -27,14 +27,14 @@ extension Chat {
 
   // MARK: Changes of messages, from process to process
 
-  private static let changes = "stream"
+  private static let stream = "stream"
 
   /// So that the next process asks for what changes while none runs. Not behind an event that got lost: it comes again
   /// then.
   private func keepChanges(_ cursor: Cursor) {
     guard !hasLostChanges, let cache else { return }
     do throws(ChatError) {
-      try cache.write { session throws(ChatError) in try session.setCursor(cursor, Self.changes) }
+      try cache.write { session throws(ChatError) in try session.setCursor(cursor, Self.stream) }
     } catch { log(.error, "\(error)") }
   }
 
@@ -42,7 +42,7 @@ extension Chat {
   func continueChanges() async {
     guard let cache else { return }
     do throws(ChatError) {
-      guard let cursor = try cache.read({ session throws(ChatError) in try session.cursor(Self.changes) }) else { return }
+      guard let cursor = try cache.read({ session throws(ChatError) in try session.cursor(Self.stream) }) else { return }
       await adapter.continueChanges(from: cursor)
     } catch { log(.error, "\(error)") }
   }
@@ -52,7 +52,7 @@ extension Chat {
     guard !isSilent else { return }
     let event = ChatEvent(kind, source: source)
     if let channel = kind.channel, held[channel] != nil {
-      held[channel]?.append(event)
+      held[channel]?.events.append(event)
     } else {
       hub.publish(event)
     }
@@ -98,13 +98,16 @@ extension Chat {
       return receivedUnstored(message, at: position, wasShown: wasShown, source)
     }
     setUnannounced(others, in: message.channel)
-    if isUnknownChannel { describe(message.channel) }
+    if isUnknownChannel {
+      describe(message.channel)
+      if let id = message.id, told.contains(where: \.isMessageReceived) { held[message.channel]?.new.append(id) }
+    }
     followChanges(in: message.channel)
     endedTyping(message.sender, in: message.channel)
     // Told before, when the disk refused it.
     let wasTold = message.id.flatMap { toldUnstored[message.channel]?.remove($0) } != nil
-    if wasTold { told.removeAll { if case .messageReceived = $0 { true } else { false } } }
-    if wasShown, !wasTold, !told.contains(where: { if case .messageReceived = $0 { true } else { false } }) {
+    if wasTold { told.removeAll(where: \.isMessageReceived) }
+    if wasShown, !wasTold, !told.contains(where: \.isMessageReceived) {
       // The number of unread messages came with the list. Shown as the newest one, it is told as received in any case.
       lastAnnounced[message.channel] = max(position, lastAnnounced[message.channel] ?? position)
       told.insert(.messageReceived(message), at: 0)
@@ -158,7 +161,7 @@ extension Chat {
   /// channel, the message was not for them and is thrown away.
   private func describe(_ channel: ChannelID) {
     guard held[channel] == nil else { return }
-    held[channel] = []
+    held[channel] = HeldEvents()
     Task { [weak self, adapter, session] in
       do throws(ChatError) {
         await self?.described(channel, as: try await adapter.channel(channel), session)
@@ -171,7 +174,7 @@ extension Chat {
   private func described(_ channel: ChannelID, as found: Channel, _ session: Int) {
     guard session == self.session else { return }
     if found.myState == .left || found.myState == .banned { return drop(channel) }
-    let waiting = held.removeValue(forKey: channel) ?? []
+    let waiting = held.removeValue(forKey: channel)?.events ?? []
     for told in stored(ChatEvent(.channelJoined(found))) { publish(told.kind, told.source) }
     for event in waiting { hub.publish(event) }
   }
@@ -183,35 +186,33 @@ extension Chat {
     default: break
     }
     log(.error, "\(error)")
-    for event in held.removeValue(forKey: channel) ?? [] { hub.publish(event) }
+    for event in held.removeValue(forKey: channel)?.events ?? [] { hub.publish(event) }
   }
 
   /// Throws away what was held of a channel that is not this user's.
   private func drop(_ channel: ChannelID) {
-    let waiting = held.removeValue(forKey: channel) ?? []
-    var ids: [MessageID] = []
-    for event in waiting {
+    let dropped = held.removeValue(forKey: channel) ?? HeldEvents()
+    for event in dropped.events {
       switch event.kind {
-      case .messageReceived(let message): if let id = message.id { ids.append(id) }
-      case .messagesBackfilled, .unreadChanged: break
+      case .messageReceived, .messagesBackfilled, .unreadChanged: break
       default: hub.publish(event)
       }
     }
-    let dropped = ids
     do throws(ChatError) {
       try store(in: channel) { session throws(ChatError) in
-        for id in dropped { try session.remove(id, in: channel) }
+        for id in dropped.new { try session.remove(id, in: channel) }
         // Nothing comes by itself any more.
         _ = try session.openGaps(in: [channel])
       }
+      purgeErased()
     } catch {
       log(.error, "\(error)")
     }
-    log(.error, "dropped \(ids.count) messages of a channel that is not this user's: \(channel)")
+    log(.error, "dropped \(dropped.new.count) messages of a channel that is not this user's: \(channel)")
   }
 
   func releaseHeld() {
-    let waiting = held.values.flatMap(\.self)
+    let waiting = held.values.flatMap(\.events)
     held = [:]
     guard !isSilent else { return }
     for event in waiting { hub.publish(event) }
@@ -239,7 +240,7 @@ extension Chat {
         return kinds
       }
       if let preview { setUnannounced(expected, in: preview.channel) }
-      purge(after: kinds)
+      purgeErased()
       return kinds.map { ChatEvent($0, source: event.source) }
     } catch {
       log(.error, "\(error)")
@@ -270,6 +271,13 @@ extension Chat {
   }
 }
 
+/// What waits until its channel is described.
+struct HeldEvents {
+  var events: [ChatEvent] = []
+  /// Messages that were not in the cache before, in whatever form they are told.
+  var new: [MessageID] = []
+}
+
 extension CacheSession {
   fileprivate func knows(_ message: Message?) throws(ChatError) -> Bool {
     guard let message, let id = message.id else { return false }
@@ -278,6 +286,8 @@ extension CacheSession {
 }
 
 extension ChatEvent.Kind {
+  fileprivate var isMessageReceived: Bool { if case .messageReceived = self { true } else { false } }
+
   /// The last message of the channel that an event describes.
   fileprivate var preview: Message? {
     switch self {

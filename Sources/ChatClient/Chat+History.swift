@@ -85,6 +85,7 @@ extension Chat {
 
   private func advanceOnline(_ walk: inout HistoryWalk, _ channel: ChannelID, _ limit: Int) async throws(ChatError) {
     let (epochBefore, onlineBefore) = (epoch, isOnline)
+    walk.hasAsked = true
     let query = HistoryQuery(
       anchor: walk.networkAnchor, direction: walk.direction, limit: limit - walk.messages.count,
       isInclusive: walk.isInclusive)
@@ -121,7 +122,7 @@ extension Chat {
     let (hasOlder, hasNewer, messages) = try opened(.history).read { session throws(ChatError) in
       (
         try session.mayHave(.older, than: first, in: channel), try session.mayHave(.newer, than: last, in: channel),
-        try session.withoutLateQuotes(walk.messages)
+        walk.hasAsked ? try session.withoutLateQuotes(walk.messages) : walk.messages
       )
     }
     // Nothing known of what is there: a cursor would lead to this page again.

@@ -16,7 +16,7 @@ extension Chat {
       if try isCommitted(entry) { return true }
       guard let cursor = query.direction == .newer ? page.newer : page.older else { return false }
       if query.direction == .older, reaches(page.messages, before: entry) { return false }
-      try walk.go(on: cursor)
+      try walk.advance(to: cursor.rawValue, .history)
       query.anchor = .cursor(cursor)
     }
   }
@@ -99,7 +99,7 @@ extension Chat {
       let rest = toldBefore.subtracting(messages.compactMap(\.id))
       toldUnstored[channel] = rest.isEmpty ? nil : rest
     }
-    purge(after: kinds)
+    purgeErased()
     for kind in kinds { publish(kind, source) }
     settle(kinds)
     // With a page of the catch-up all of it has been told, now or before.
@@ -107,17 +107,5 @@ extension Chat {
     if let newest = counted?.position { lastCounted[channel] = max(newest, lastCounted[channel] ?? newest) }
     if !missed.isEmpty { publish(.messagesBackfilled(channel, count: missed.count), source) }
     return missed.count
-  }
-
-  static let standstill = ChatError(
-    .protocolViolation, operation: .history, detail: "the server's cursor does not move")
-}
-
-extension PageWalk {
-  /// - Throws: `Chat.standstill` for a page that this walk came to already, however many lie between.
-  mutating func go(on cursor: Cursor) throws(ChatError) { try go(on: cursor.rawValue) }
-
-  mutating func go(on token: String) throws(ChatError) {
-    do { try advance(to: token, .history) } catch { throw Chat.standstill }
   }
 }

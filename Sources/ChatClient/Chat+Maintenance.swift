@@ -83,7 +83,7 @@ extension Chat {
       let page = try await ask(await adapter.history(of: channel, query))
       found.append(page.messages.filter { $0.threadParent == nil && $0.id != nil && $0.position != nil })
       guard let older = page.older else { return found.reversed().flatMap(\.self) }
-      try walk.go(on: older)
+      try walk.advance(to: older.rawValue, .history)
       query.anchor = .cursor(older)
     }
   }

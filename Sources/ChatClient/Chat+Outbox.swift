@@ -83,7 +83,7 @@ extension Chat {
   private func settleByOthers() {
     for localID in unsettled {
       // A disk that does not answer says nothing of the outcome.
-      guard let outcome = (try? settledOutcome(of: localID)) ?? nil else { continue }
+      guard let outcome = try? settledOutcome(of: localID) else { continue }
       switch outcome {
       case .success(let message): publish(.messageSent(message), .local)
       case .failure:
@@ -175,12 +175,12 @@ extension Chat {
   private func confirm(_ committed: Message, of entry: OutboxEntry, isLive: Bool) throws(ChatError) {
     guard let cache else { return }
     let lifts = sendClears && committed.threadParent == nil
-    let expected = unannounced[committed.channel]
+    let islands = Self.islands(unannounced[committed.channel] ?? [:])
     let kinds = try store { session throws(ChatError) in
       let change = try session.confirm(entry.localID, as: committed)
       if isLive, let position = committed.position, committed.threadParent == nil {
         try session.cover(CachedRange(low: position, high: .highest), in: committed.channel)
-        if let expected, !Self.islands(expected).isEmpty { try session.noteAhead(Self.islands(expected), of: committed.channel) }
+        if !islands.isEmpty { try session.noteAhead(islands, of: committed.channel) }
       }
       let lifted = lifts ? try session.liftMark(by: committed) : []
       return try session.events(of: change, isNew: false) + lifted

@@ -70,7 +70,7 @@ extension Chat {
         for told in stored(ChatEvent(.channelChanged(channel), source: .catchUp)) { publish(told.kind, told.source) }
         if isOnline, epoch == epochBefore { try noteNewest(channel) }
       }
-      if let next = page.next { try walk.go(on: next.rawValue) }
+      if let next = page.next { try walk.advance(to: next.rawValue, .listChannels) }
       token = page.next
     } while token != nil
     // Lost meanwhile, or another session: this list proves nothing, and is asked for again.
@@ -223,7 +223,7 @@ extension Chat {
         page.messages, in: channel, .catchUp,
         covering: CachedRange(low: position, high: isEnd ? .highest : max(last, position)))
       guard let next = page.newer else { return }
-      try walk.go(on: next)
+      try walk.advance(to: next.rawValue, .history)
       (position, cursor) = (max(last, position), page.messages.isEmpty ? next : nil)
       if try reachesLive(position, in: channel) { return }
     }
@@ -251,7 +251,7 @@ extension Chat {
         page.messages, in: channel, .catchUp,
         covering: bottom.flatMap { low in top.map { CachedRange(low: min(low, $0), high: $0) } })
       guard let next = page.older, (bottom ?? .highest) > end else { return }
-      try walk.go(on: next)
+      try walk.advance(to: next.rawValue, .history)
       query.anchor = .cursor(next)
       high = bottom ?? high
     }
@@ -271,7 +271,7 @@ extension Chat {
       token = page.next
       try cache.write { session throws(ChatError) in try session.setCursor(page.next, Self.changes, of: channel) }
       guard page.hasMore else { return }
-      try walk.go(on: page.next)
+      try walk.advance(to: page.next.rawValue, .changelog)
     }
   }
 
@@ -341,7 +341,7 @@ extension Chat {
       }
       return kinds
     }
-    purge(after: kinds)
+    purgeErased()
     for kind in kinds { publish(kind, .catchUp) }
   }
 
@@ -353,8 +353,8 @@ extension Chat {
     }
     for range in ranges {
       var query = HistoryQuery(
-        anchor: range.isAtStart ? .oldest : .position(range.low), direction: .newer, limit: options.catchUpPage,
-        isInclusive: true)
+        anchor: range.isAtStart ? .oldest : .position(range.low), direction: .newer,
+        limit: range.low == range.high ? 1 : options.catchUpPage, isInclusive: true)
       var low = range.low
       var walk = PageWalk()
       while true {
@@ -362,7 +362,7 @@ extension Chat {
         let high = page.newer == nil ? range.high : min(page.messages.last?.position ?? low, range.high)
         try compare(page.messages, in: channel, CachedRange(low: low, high: high), proven)
         guard let next = page.newer, high < range.high else { break }
-        try walk.go(on: next)
+        try walk.advance(to: next.rawValue, .history)
         (low, query.anchor, query.isInclusive) = (high, .cursor(next), false)
       }
     }

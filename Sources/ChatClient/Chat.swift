@@ -59,8 +59,8 @@ public actor Chat: ChatAdapter {
   var outboxWatch: Task<Void, Never>?
 
   // Receiving
-  /// Events of channels that are being described by the server first.
-  var held: [ChannelID: [ChatEvent]] = [:]
+  /// Of channels that are being described by the server first.
+  var held: [ChannelID: HeldEvents] = [:]
   /// Messages that a list or a page brought before anything told them: their push is still news.
   var unannounced: [ChannelID: [MessageID: Unannounced]] = [:]
   /// Told although the disk refused them: when they are read from the server, they are no news.

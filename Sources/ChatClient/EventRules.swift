@@ -89,7 +89,8 @@ extension CacheSession {
     if let known, known.isRecalled { return [] }
     var tombstone = message
     if !tombstone.isRecalled { tombstone.content = .recalled(by: nil, at: nil) }
-    tombstone.position = message.position ?? known?.position
+    // A second copy of one send is out of sight, and has its place.
+    if tombstone.position == nil { tombstone.position = try position(of: id, in: message.channel) }
     guard tombstone.position != nil else {
       // It overtook its message, and nobody says where that stood: when it comes, it stays out of sight.
       return try hide(id, in: message.channel) ? [.messageRecalled(tombstone)] : []

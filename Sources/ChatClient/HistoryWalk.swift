@@ -36,6 +36,8 @@ struct HistoryWalk {
   private(set) var isAtEnd = false
   /// The walk began in a part that may have changed.
   var isStale = false
+  /// Part of it came from the server, and may have changed what an earlier part said.
+  var hasAsked = false
   /// Where the server's own reading goes on after pages with nothing to show.
   private var cursor: Cursor?
   /// Pages of which nothing was to be shown, by what led on from them.
@@ -98,13 +100,13 @@ struct HistoryWalk {
   private func next(_ page: MessagePage) -> Cursor? { direction == .older ? page.older : page.newer }
 
   /// Goes on behind a page of which nothing is to be shown.
-  /// - Throws: `.protocolViolation` when the server's cursor does not move.
+  /// - Throws: `.protocolViolation` when the server leads to a page again.
   mutating func passOver(_ page: MessagePage) throws(ChatError) {
     guard let next = next(page) else {
       isAtEnd = true
       return
     }
-    try pages.go(on: next)
+    try pages.advance(to: next.rawValue, .history)
     let edge = direction == .older ? page.messages.first?.position : page.messages.last?.position
     if let edge {
       reach(edge)

@@ -65,4 +65,50 @@ struct QuoteTests {
     }
     #expect(try cache.read { session throws(ChatError) in try session.message("m2", in: "c") }?.replyTo == told.replyTo)
   }
+
+  @Test("are found by what answers, without reading a channel")
+  func plan() throws {
+    let plan = try makeCache().read { session throws(ChatError) in try session.planOfAnswers() }
+    #expect(plan.count == 1 && plan[0].contains("messages_answers"))
+  }
+
+  @Test("bring no answer back that the user hid, nor a second copy of one: no search finds it", arguments: ["hidden", "copy"])
+  func outOfSight(_ way: String) throws {
+    let cache = try makeCache()
+    try cache.write { session throws(ChatError) in
+      _ = try session.merge(text("regretted", 1))
+      var answer = reply(3)
+      answer.clientMessageID = "c"
+      _ = try session.merge(answer)
+      if way == "hidden" {
+        _ = try session.hide("m3", in: "c")
+      } else {
+        var first = answer
+        (first.id, first.position) = ("m2", position(2))
+        _ = try session.merge(first)
+      }
+      _ = try session.merge(recalled())
+    }
+    #expect(try cache.found("reply") == (way == "hidden" ? [] : ["reply 3"]))
+    let (shown, kept) = try cache.read { session throws(ChatError) in
+      (try session.message("m3", in: "c"), try session.row(of: "m3", in: "c")?.message.replyTo?.quoted?.content)
+    }
+    #expect(shown == nil && kept == tombstone)
+    #expect(try cache.integrity() == "ok" && cache.takeErased() && !cache.takeErased())
+  }
+
+  @Test("go from a second copy too that the service stored, whether its place is told or not", arguments: [true, false])
+  func copies(_ isPlaced: Bool) throws {
+    let cache = try makeCache()
+    let (change, kept) = try cache.write { session throws(ChatError) in
+      for number in [1, 2] as [Int64] { _ = try session.merge(text("regretted", number, client: "c")) }
+      var gone = text("", 2, client: "c")
+      gone.content = tombstone
+      if !isPlaced { gone.position = try session.position(of: "m2", in: "c") }
+      return (try session.merge(gone), try session.row(of: "m2", in: "c"))
+    }
+    #expect(change == .unchanged && kept?.visibility == .duplicate && kept?.message.content == tombstone)
+    #expect(try cache.texts() == ["regretted"] && cache.takeErased())
+    #expect(try cache.read { session throws(ChatError) in try session.copies(of: text("regretted", 1, client: "c")) }.map(\.isRecalled) == [true])
+  }
 }

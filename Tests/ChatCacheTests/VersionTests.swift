@@ -10,7 +10,7 @@ struct VersionTests {
     .appending(path: "Golden/cache")
   private static let identity = CacheIdentity(vendor: "openim", app: "golden", user: "alice")
 
-  /// The last one has the present tables, and no application id yet.
+  /// The last one is of version 3 too, from before there was an application id.
   private static let files = (1..<Int(CacheMigrations.current)).map { "version-\($0)" } + ["without-application-id"]
 
   /// A copy of a file that an older program wrote, where the present one looks for it.
@@ -32,7 +32,7 @@ struct VersionTests {
   @Test("open with everything in them: messages, unsent ones, ranges, local data, search", arguments: files)
   func opens(_ name: String) throws {
     let (folder, path) = try folder(name)
-    #expect(CacheFile(path: path).header()?.applicationID == 0)
+    #expect(CacheFile(path: path).header()?.applicationID == (name == "version-3" ? CacheMigrations.applicationID : 0))
     for _ in 1...2 {
       let cache = try LocalCache(Self.identity, at: folder.location)
       #expect(cache.recovery == nil)
@@ -81,6 +81,36 @@ struct VersionTests {
     database.injected = nil
     try CacheMigrations.run(on: database)
     #expect(try LocalCache(Self.identity, at: folder.location).found("明天").count == 2)
+  }
+}
+
+@Suite("Answers in a file of an older version")
+struct OldAnswersTests {
+  @Test("lose the words of what is recalled after the upgrade, damaged ones beside them do not stop it")
+  func found() throws {
+    let folder = Folder()
+    let cache = try makeCache(folder.location)
+    try cache.write { session throws(ChatError) in
+      var reply = text("answer", 2, by: "carol")
+      reply.replyTo = Reply(id: "m1", quoted: QuotedMessage(id: "m1", content: .text("regretted")))
+      for message in [text("regretted", 1), reply, text("broken", 3)] { _ = try session.merge(message) }
+    }
+    cache.close()
+    try LocalCache.run(
+      """
+      DROP INDEX messages_answers; ALTER TABLE messages DROP COLUMN reply_to; PRAGMA user_version = 3;
+      UPDATE messages SET payload = '{"replyTo":' WHERE id = 'm3';
+      """, onFile: try #require(cache.path))
+    let upgraded = try LocalCache(cache.identity, at: folder.location)
+    #expect(upgraded.recovery == nil)
+    let change = try upgraded.write { session throws(ChatError) in
+      var gone = text("", 1)
+      gone.content = .recalled(by: "bob", at: nil)
+      return try session.merge(gone)
+    }
+    guard case .recalled(_, _, let replies) = change else { throw ChatError.cancelled(.cache) }
+    #expect(replies.map(\.content) == [.text("answer")])
+    #expect(replies.first?.replyTo?.quoted?.content == .recalled(by: "bob", at: nil))
   }
 }
 

@@ -46,6 +46,21 @@ struct ForeignMessageTests {
     #expect(try await texts(bench) == ["for a moment unknown"])
   }
 
+  @Test("is thrown away too when it comes behind a newer one")
+  func behind() async throws {
+    let bench = try await Bench()
+    await bench.adapter.refuseChannel(ChatError(.permission(), operation: .fetchChannel))
+    let late = await bench.adapter.write("for nobody", in: "foreign")
+    await bench.adapter.holdDescriptions(true)
+    await bench.adapter.write("for nobody either", in: "foreign", push: true)
+    await bench.adapter.publish(.messageReceived(late))
+    try await until { try await texts(bench).count == 2 }
+    await bench.adapter.holdDescriptions(false)
+    try await until { await isDescribed("foreign", bench) }
+    #expect(try await texts(bench) == [])
+    #expect(await !bench.heard.events.contains { $0.kind.channel == "foreign" })
+  }
+
   @Test("of a channel that they joined again is told, after the channel")
   func again() async throws {
     let bench = try await Bench()

@@ -39,6 +39,7 @@ actor ScriptedAdapter: ChatAdapter {
   private var historyErrors: [ChatError?] = []
   private var historyHeld = false
   private var channelsHeld = false
+  private var descriptionsHeld = false
   private var changesHeld = false
   private var editBeforeLog: Message?
   private var logRefusal: ChatError?
@@ -106,6 +107,12 @@ actor ScriptedAdapter: ChatAdapter {
 
   func holdChannels(_ isHeld: Bool) {
     channelsHeld = isHeld
+    if !isHeld { release() }
+  }
+
+  /// What is asked of a single channel waits.
+  func holdDescriptions(_ isHeld: Bool) {
+    descriptionsHeld = isHeld
     if !isHeld { release() }
   }
 
@@ -253,6 +260,7 @@ actor ScriptedAdapter: ChatAdapter {
 
   func channel(_ id: ChannelID) async throws(ChatError) -> Channel {
     journal.append("channel \(id)")
+    if descriptionsHeld { await hold() }
     if let channelRefusal { throw channelRefusal }
     guard var channel = channels[id] else { throw ChatError(.notFound, operation: .fetchChannel) }
     channel.lastMessage = messages[id]?.last

@@ -16,7 +16,7 @@ package enum PrivateFile {
   }
 
   /// A link could lead what is written to another's file.
-  static func refuseLink(_ path: String, operation: ChatError.Operation) throws(ChatError) {
+  package static func refuseLink(_ path: String, operation: ChatError.Operation) throws(ChatError) {
     var information = stat()
     if lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFLNK { throw failure(ELOOP, path, operation) }
   }
@@ -56,11 +56,11 @@ package enum PrivateFile {
   }
 
   /// An archive and a ledger hold what is nowhere else: no other output takes their place.
-  static func refuseDatabase(_ path: String, operation: ChatError.Operation) throws(ChatError) {
+  package static func refuseDatabase(_ path: String, operation: ChatError.Operation) throws(ChatError) {
     guard let size = size(path), size >= 16, try prefix(path, count: 16, operation: operation) == Array("SQLite format 3\0".utf8)
     else { return }
     throw ChatError(
-      .storage(.denied), operation: operation, detail: "\(path): is an archive or a ledger and stays; name another file")
+      .storage(.denied), operation: operation, detail: "\(path): is an archive, a ledger or a cache and is not replaced; name another file")
   }
 
   /// Writes `bytes` beside `path` and puts the file in its place, so that a reader sees the old or the new one.

@@ -53,11 +53,10 @@ enum ArchiveCommands {
     let summary = try await MigrateCommands.resumable("archive pull") {
       try await Running.interruptible(reporter) { try await extractor.run() }
     }
-    let kept = try await others(in: archive)
-    let rows = try await archive.rowCounts()
+    let others = try await Others(of: archive)
     try await archive.close()
     if invocation.json {
-      Standard.line(Self.json(summary, rows: rows).text())
+      Standard.line(Self.json(summary, others).text())
     } else {
       let counts = summary.counts
       Standard.line(
@@ -65,18 +64,30 @@ enum ArchiveCommands {
           + "\(counts.messages) messages, \(counts.files) files (\(counts.fileBytes) bytes), "
           + "\(counts.unreadable) unreadable; \(summary.newMessages) messages are new, \(summary.changed) items changed, "
           + "\(summary.removed) are gone")
+      for line in others.lines { Standard.line(line) }
     }
-    if !invocation.json { for line in kept { Standard.line(line) } }
     tellEnvelopes(summary.counts.envelopes, in: path)
     return .success
   }
 
   /// What an archive keeps beside records, and what of the app is not in it.
-  static func others(in archive: Archive) async throws(ChatError) -> [String] {
-    let rows = try await archive.rowCounts()
-    let kinds = rows.map { "\($0.count) of \(MessageText.safe($0.kind))" }.joined(separator: ", ")
-    return (rows.isEmpty ? [] : ["kept as the vendor gave it: \(kinds)"])
-      + (try await archive.leftOut()).map { "not read: \(MessageText.safe($0))" }
+  struct Others {
+    private let rows: [(kind: String, count: Int)]
+    private let notRead: [String]
+
+    init(of archive: Archive) async throws(ChatError) {
+      rows = try await archive.rowCounts().map { ($0.kind, $0.count) }
+      notRead = try await archive.leftOut()
+    }
+
+    var lines: [String] {
+      let kinds = rows.map { "\($0.count) of \(MessageText.safe($0.kind))" }.joined(separator: ", ")
+      return (rows.isEmpty ? [] : ["kept as the vendor gave it: \(kinds)"])
+        + notRead.map { "not read: \(MessageText.safe($0))" }
+    }
+
+    var rowsJSON: JSONValue { .object(JSONObject(rows.map { ($0.kind, JSONValue($0.count)) })) }
+    var notReadJSON: JSONValue { .array(notRead.map { .string($0) }) }
   }
 
   /// On standard error, where a script that reads the result still finds it alone.
@@ -106,16 +117,16 @@ enum ArchiveCommands {
     return .success
   }
 
-  static func json(_ summary: ExtractionSummary, rows: [(kind: String, count: Int)] = []) -> JSONValue {
+  private static func json(_ summary: ExtractionSummary, _ others: Others) -> JSONValue {
     let counts = summary.counts
-    let rows = JSONObject(rows.map { ($0.kind, JSONValue($0.count)) })
     return [
       "users": .int(Int64(counts.users)), "placeholders": .int(Int64(counts.placeholders)),
       "channels": .int(Int64(counts.channels)), "members": .int(Int64(counts.members)),
       "messages": .int(Int64(counts.messages)), "files": .int(Int64(counts.files)),
       "fileBytes": .int(counts.fileBytes), "unreadable": .int(Int64(counts.unreadable)),
-      "envelopes": .int(Int64(counts.envelopes)), "rows": .object(rows), "newMessages": .int(Int64(summary.newMessages)), "changed": .int(Int64(summary.changed)),
-      "removed": .int(Int64(summary.removed)), "digest": summary.digest.map { .string($0) } ?? .null,
+      "envelopes": .int(Int64(counts.envelopes)), "rows": others.rowsJSON,
+      "notRead": others.notReadJSON, "newMessages": .int(Int64(summary.newMessages)),
+      "changed": .int(Int64(summary.changed)), "removed": .int(Int64(summary.removed)), "digest": summary.digest.map { .string($0) } ?? .null,
     ]
   }
 

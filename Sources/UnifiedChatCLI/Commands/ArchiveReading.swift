@@ -36,6 +36,7 @@ enum ArchiveReading {
     if let id = invocation.value("channel") { return try await showMessages(ChannelID(id), archive, invocation) }
     let identity = try await archive.identity()
     let counts = try await archive.counts()
+    let others = try await ArchiveCommands.Others(of: archive)
     var table = Table(head: ["channel", "kind", "name", "messages", "first", "last"])
     try await forEachChannel(archive) { channel in
       let name = (try? channel.stored.channel().channel.name) ?? ""
@@ -45,8 +46,7 @@ enum ArchiveReading {
       ])
     }
     guard !invocation.json else {
-      let rows = try await archive.rowCounts()
-      Standard.line(json(identity, counts, rows, try await archive.leftOut(), table).text())
+      Standard.line(json(identity, counts, others, table).text())
       return .success
     }
     Standard.line("\(identity.vendor) app \(identity.app ?? "?"), taken by \(identity.tool) at \(identity.createdAt)")
@@ -55,7 +55,7 @@ enum ArchiveReading {
       "\(counts.users) users, \(counts.channels) channels, \(counts.members) members, \(counts.messages) messages, "
         + "\(counts.files) files (\(counts.fileBytes) bytes), \(counts.unreadable) unreadable"
         + (counts.envelopes == 0 ? "" : ", \(counts.envelopes) envelopes not believed"))
-    for line in try await ArchiveCommands.others(in: archive) { Standard.line(line) }
+    for line in others.lines { Standard.line(line) }
     Standard.line(table.text)
     return .success
   }
@@ -77,8 +77,7 @@ enum ArchiveReading {
   }
 
   private static func json(
-    _ identity: Archive.Identity, _ counts: ArchiveCounts, _ rows: [(kind: String, count: Int)], _ leftOut: [String],
-    _ table: Table
+    _ identity: Archive.Identity, _ counts: ArchiveCounts, _ others: ArchiveCommands.Others, _ table: Table
   ) -> JSONValue {
     var object = JSONObject()
     object["id"] = .string(identity.id)
@@ -89,8 +88,8 @@ enum ArchiveReading {
       ("users", counts.users), ("members", counts.members), ("messages", counts.messages), ("files", counts.files),
       ("unreadable", counts.unreadable), ("envelopes", counts.envelopes),
     ] { object[key] = JSONValue(value) }
-    object["rows"] = .object(JSONObject(rows.map { ($0.kind, JSONValue($0.count)) }))
-    object["notRead"] = .array(leftOut.map { .string($0) })
+    object["rows"] = others.rowsJSON
+    object["notRead"] = others.notReadJSON
     object["channels"] = .array(
       table.rows.map { row in
         ["id": .string(row[0]), "kind": .string(row[1]), "name": .string(row[2]), "messages": JSONValue(Int(row[3]) ?? 0)]

@@ -27,12 +27,12 @@ enum Files {
   }
 
   /// To be asked before long work whose result goes there.
-  /// - Throws: for a folder that is not there, for a link, which could lead the result to another's file, and for a file that holds more than a result: an archive, a ledger and
-  ///   a cache are SQLite files, and none of them is ever replaced.
+  /// - Throws: for a folder that is not there, for a link, which could lead the result to another's file, and for a file
+  ///   that holds more than a result: an archive, a ledger and a cache are SQLite files, and none of them is ever replaced.
   static func requireWritable(_ path: String) throws {
     if isStandardOutput(path) || isStream(path) { return }
     var isFolder: ObjCBool = false
-    let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+    _ = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
     guard !path.isEmpty, !isFolder.boolValue else {
       throw Failure(.storage, "\(path.isEmpty ? "\"\"" : path): is no name of a file")
     }
@@ -40,15 +40,10 @@ enum Files {
     guard FileManager.default.fileExists(atPath: folder) else {
       throw Failure(.storage, "\(path): there is no folder \(folder); make it, or name another file")
     }
-    var information = stat()
-    if lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFLNK {
-      throw Failure(.storage, "\(path): is a symbolic link; name the file itself")
-    }
-    guard exists, let handle = FileHandle(forReadingAtPath: path) else { return }
-    defer { try? handle.close() }
-    if let start = try? handle.read(upToCount: 16), start == Data("SQLite format 3\0".utf8) {
-      throw Failure(.storage, "\(path): is an archive, a ledger or a cache and is not replaced; name another file")
-    }
+    do {
+      try PrivateFile.refuseLink(path, operation: .archive)
+      try PrivateFile.refuseDatabase(path, operation: .archive)
+    } catch { throw Failure(.storage, error.detail) }
   }
 
   /// Opened anew it would begin at its start, over what stands there.
