@@ -180,6 +180,39 @@ struct WireRuleTests {
     if drops { #expect(last?["msgId"]?.string == ack.string("uid")) }
   }
 
+  @Test("a will to a service conversation reaches the service, and no other subscriber", .timeLimit(.minutes(1)))
+  func willToService() async throws {
+    let bench = try Bench()
+    let id = try await ServiceTests().service(bench, subscribers: ["alice", "bob"])
+    let alice = try await bench.login("alice")
+    let bob = try await bench.login("bob")
+    _ = try await alice.ask("direct", nil, ["cid": .string(id), "msg": "gone", "will": true])
+    await alice.link.close(code: 1000, reason: "")
+    var sent: [String?] = []
+    while sent.isEmpty {
+      sent = try await bench.rest("GET", "/1.1/classes/_SysMessage").body["results"]?.array?.map { $0["data"]?.string } ?? []
+      await Task.yield()
+    }
+    #expect(sent == ["gone"])
+    #expect(try await bob.ask("logs", nil, ["cid": .string(id), "l": 9])["logs"]?.array == [])
+  }
+
+  @Test("silences that have run out take no place in the list")
+  func endedSilences() async throws {
+    let (bench, alice, cid) = try await bench()
+    let path = "/1.2/rtm/conversations/\(cid)"
+    for number in 0..<3 {
+      let body: JSONValue = ["client_id": .string("short\(number)"), "ttl": 1]
+      #expect(try await bench.rest("POST", path + "/temporary-silenceds", body).status == 200)
+    }
+    let many: JSONValue = ["client_ids": .array((0..<498).map { .string("c\($0)") })]
+    #expect(try await bench.rest("POST", path + "/permanent-silenceds", many).body["code"]?.int == 4561)
+    await bench.pass(seconds: 2)
+    #expect(try await bench.rest("POST", path + "/permanent-silenceds", many).status == 200)
+    let answer = try await alice.ask("conv", "add-shutup", ["cid": .string(cid), "m": ["x", "y", "z"]])
+    #expect(answer["code"]?.int == 4561)
+  }
+
   @Test("a session token is renewed while it is good, and the old one is void")
   func refresh() async throws {
     let bench = try Bench { $0.settings = ["sessionTTL": 60] }

@@ -69,6 +69,17 @@ extension LeanCloudEmulator {
   /// Clients that a list of silences or blocks holds, by the guide.
   static func listLimit(of conversation: Conversation) -> Int { conversation.kind == .room ? 10_000 : 500 }
 
+  /// Whether the list of silences holds these too. Those that have run out take no place.
+  func holds(silences clients: [String], _ conversation: Conversation) -> Bool {
+    let silenced = conversation.silenced.filter { $0.value > now }
+    return !limits || clients.count { silenced[Key($0)] == nil } + silenced.count <= Self.listLimit(of: conversation)
+  }
+
+  func holds(blocks clients: [String], _ conversation: Conversation) -> Bool {
+    let new = clients.count { !conversation.blocked.contains($0) }
+    return !limits || new + conversation.blocked.count <= Self.listLimit(of: conversation)
+  }
+
   func updateMemberInfo(_ call: Call, _ conversation: Conversation) {
     guard hasRoles else { return fail(4325, to: call) }
     guard let target = call.frame["info"]?["pid"]?.string ?? call.frame.string("targetClientId"),
@@ -108,8 +119,7 @@ extension LeanCloudEmulator {
   func silence(_ call: Call, _ conversation: Conversation, isSilenced: Bool) {
     guard mayModerate(call.peer, conversation) else { return fail(4320, to: call) }
     let targets = call.frame.strings("m")
-    let sum = targets.count { conversation.silenced[Key($0)] == nil } + conversation.silenced.count
-    if isSilenced, limits, sum > Self.listLimit(of: conversation) { return fail(4561, to: call) }
+    if isSilenced, !holds(silences: targets, conversation) { return fail(4561, to: call) }
     setSilenced(isSilenced ? .max : nil, targets, conversation, by: call.peer)
     replyMembers(isSilenced ? "shutup-added" : "shutup-removed", targets, [], conversation, call)
   }
@@ -171,8 +181,7 @@ extension LeanCloudEmulator {
     }
     guard isValid else { return fail(4546, to: call) }
     guard mayModerate(call.peer, conversation) else { return fail(4320, to: call) }
-    let sum = targets.count { !conversation.blocked.contains($0) } + conversation.blocked.count
-    if isBlocking, limits, sum > Self.listLimit(of: conversation) { return fail(4543, to: call) }
+    if isBlocking, !holds(blocks: targets, conversation) { return fail(4543, to: call) }
     setBlocked(isBlocking, targets, conversation, by: call.peer)
     var frame = LeanCloudFrame("blacklist", isBlocking ? "blocked" : "unblocked")
     frame["srcCid"] = .string(id)

@@ -21,6 +21,12 @@ struct Posting {
   var isUplink = false
   /// Where the id was told before.
   var id: String?
+
+  /// To the service itself: no other subscriber sees it.
+  mutating func becomeUplink() {
+    isUplink = true
+    receivers = [from]
+  }
 }
 
 extension LeanCloudEmulator {
@@ -43,11 +49,7 @@ extension LeanCloudEmulator {
       from: call.peer, data: data, isBinary: isBinary, isTransient: isTransient,
       wantsReceipt: frame.bool("r") ?? false, token: frame.string("dt"), mentions: frame.strings("mentionPids"),
       mentionsAll: frame.bool("mentionAll") ?? false, except: call.connection)
-    if conversation.kind == .service {
-      // To the service itself: no other subscriber sees it.
-      posting.isUplink = true
-      posting.receivers = [call.peer]
-    }
+    if conversation.kind == .service { posting.becomeUplink() }
     if !isBinary, words.refuses(data) { return answerDirect(code: 4402, call, isTransient) }
     if frame.bool("will") == true { return keepWill(posting, conversation, call) }
     let message = post(posting, to: conversation)
@@ -71,6 +73,7 @@ extension LeanCloudEmulator {
       }
       var posting = Posting(from: session.peer, data: will.data, isBinary: will.isBinary)
       posting.id = will.id
+      if conversation.kind == .service { posting.becomeUplink() }
       post(posting, to: conversation)
     }
   }

@@ -25,8 +25,7 @@ extension LeanCloudEmulator {
     case "_SysMessage": return uplinkRows()
     case "_Installation": return installations.values.map { ($0.objectID, $0.object) }.sorted { Key($0.0) < Key($1.0) }
     case "_Followee", "_Follower", "_FriendshipRequest":
-      return relations.sorted { $0.key < $1.key }.map(\.value).filter { $0.className == name }
-        .map { ($0.objectID, $0.object) }
+      return relations(of: name).map { ($0.objectID, $0.object) }
     default: throw RESTError(status: 404, code: 101, text: "Class or object doesn't exists.")
     }
   }

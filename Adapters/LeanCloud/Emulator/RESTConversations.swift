@@ -206,8 +206,7 @@ extension LeanCloudEmulator {
 
   func addSilence(_ call: RESTCall) throws(RESTError) -> JSONValue {
     let (conversation, clients) = (try found(call), try clients(call))
-    let sum = clients.count { conversation.silenced[Key($0)] == nil } + conversation.silenced.count
-    guard !limits || sum <= Self.listLimit(of: conversation) else {
+    guard holds(silences: clients, conversation) else {
       throw RESTError(code: 4561, text: LeanCloudErrors.row(4561).name)
     }
     setSilenced(.max, clients, conversation, by: "")
@@ -255,8 +254,7 @@ extension LeanCloudEmulator {
   func addBlocks(_ call: RESTCall) throws(RESTError) -> JSONValue {
     try requireBlacklist()
     let (conversation, clients) = (try found(call), try clients(call))
-    let sum = clients.count { !conversation.blocked.contains($0) } + conversation.blocked.count
-    guard !limits || sum <= Self.listLimit(of: conversation) else {
+    guard holds(blocks: clients, conversation) else {
       throw RESTError(code: 4543, text: LeanCloudErrors.row(4543).name)
     }
     setBlocked(true, clients, conversation, by: "")

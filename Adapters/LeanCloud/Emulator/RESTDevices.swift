@@ -89,10 +89,15 @@ extension LeanCloudEmulator {
   func followees(_ call: RESTCall) throws(RESTError) -> JSONValue { links("_Followee", call) }
   func followers(_ call: RESTCall) throws(RESTError) -> JSONValue { links("_Follower", call) }
 
+  /// By object id.
+  func relations(of name: String) -> [ClassRow] {
+    relations.values.filter { $0.className == name }.sorted { Key($0.objectID) < Key($1.objectID) }
+  }
+
   private func links(_ name: String, _ call: RESTCall) -> JSONValue {
     let user = Key(call.parameters.first ?? "")
-    let found = relations.sorted { $0.key < $1.key }.map(\.value).filter { row in
-      row.className == name && row.columns["user"]?["objectId"]?.string.map { Key($0) == user } ?? false
+    let found = relations(of: name).filter { row in
+      row.columns["user"]?["objectId"]?.string.map { Key($0) == user } ?? false
     }
     return ["results": .array(found.prefix(Self.pageSize(call)).map { .object($0.object) })]
   }

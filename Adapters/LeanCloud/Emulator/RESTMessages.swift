@@ -163,7 +163,7 @@ extension LeanCloudEmulator {
     }
     try check(call, conversation, client: call.first("peerid"))
     // What one subscriber was sent or wrote stands in a history of its own.
-    return history(conversation, call) { $0.receivers.isEmpty && !$0.isUplink }
+    return history(conversation, call) { $0.receivers.isEmpty }
   }
 
   /// The history of a subscriber has the digest of conversation and client for its id.
@@ -181,9 +181,7 @@ extension LeanCloudEmulator {
   /// Without the broadcasts.
   func personalHistory(of client: String, in service: Conversation, _ call: RESTCall) -> JSONValue {
     let client = Key(client)
-    return history(service, call) { message in
-      (Key(message.from) == client && message.isUplink) || message.receivers.contains { Key($0) == client }
-    }
+    return history(service, call) { message in message.receivers.contains { Key($0) == client } }
   }
 
   /// A client reads the history of its own conversations, signed where the app asks for it.

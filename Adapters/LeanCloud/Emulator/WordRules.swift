@@ -1,4 +1,5 @@
 import ChatJSON
+import Foundation
 import LeanCloudWire
 
 /// What a word in a message leads to: the service's filter, and the app's own hook before a message is taken.
@@ -12,7 +13,7 @@ struct WordRules: Sendable {
 
   /// Without empty words and the spaces around them.
   static func list(_ text: String) -> [String] {
-    text.split(separator: ",").map { $0.trimming(" ") }.filter { !$0.isEmpty }
+    text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
   }
 
   func refuses(_ data: String) -> Bool { refused.contains { data.contains($0) } }
@@ -32,15 +33,6 @@ struct WordRules: Sendable {
     var masked = text
     for word in filtered { masked = masked.replacing(word, with: Self.mask) }
     return masked == text ? nil : masked
-  }
-}
-
-extension Substring {
-  fileprivate func trimming(_ end: Character) -> String {
-    var text = self
-    while text.first == end { text.removeFirst() }
-    while text.last == end { text.removeLast() }
-    return String(text)
   }
 }
 
