@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import UnifiedChat
 
@@ -41,6 +42,46 @@ struct NoticeTests {
     let again = try await harness.run(rules, rereads: true).run()
     #expect(again.verification?.isEqual == true)
     #expect(harness.destination.state.withLock { $0.channels.flatMap(\.messages).count } == written.count)
+  }
+
+  @Test("are counted alike wherever a run was killed and started again", arguments: 2..<14)
+  func killed(_ point: Int) async throws {
+    func losses(killedAt point: Int?) async throws -> [CountedLoss] {
+      let harness = try MigrationHarness()
+      SampleChats.fill(harness.source, channels: 2)
+      let archive = try await harness.pull()
+      let wasHit = Mutex(point == nil)
+      harness.destination.setFault { _, number, committed in
+        guard committed, number >= point ?? .max, !wasHit.withLock({ $0 }) else { return nil }
+        wasHit.withLock { $0 = true }
+        return ChatError(.cancelled, operation: .writeDestination)
+      }
+      let options = LoadOptions(rules: LoadRules(system: .text))
+      if point != nil { await #expect(throws: ChatError.self) { try await harness.load(archive, options) } }
+      let summary = try await harness.load(archive, options)
+      #expect(wasHit.withLock { $0 })
+      return summary.losses.filter { $0.loss == .noticeInWords }
+    }
+    let fresh = try await losses(killedAt: nil)
+    #expect(fresh.map(\.count) == [6])
+    #expect(try await losses(killedAt: point).map(\.count) == [6])
+  }
+
+  @Test("of somebody who gets the id of another are put into words where that other is left out")
+  func mapped() async throws {
+    let harness = try MigrationHarness()
+    SampleChats.fill(harness.source, channels: 1)
+    harness.source.state.withLock { state in
+      for index in state.channels[0].messages.indices { state.channels[0].messages[index].message.sender = "user-1" }
+    }
+    let rules = LoadRules(filter: MigrationFilter(excludedUsers: ["old"]), system: .text)
+    let mapping = UserMapping(explicit: ["user-1": "old"])
+    let archive = try await harness.pull()
+    let summary = try await harness.load(archive, LoadOptions(users: mapping, rules: rules))
+    let written = harness.destination.state.withLock { $0.channels.flatMap(\.messages) }
+    #expect(written.count == 30 && !written.contains { isNotice($0.message.content) })
+    #expect(summary.losses.first { $0.loss == .noticeInWords }?.count == 3)
+    #expect(written.count { $0.message.content == .text("old joined") } == 3)
   }
 
   @Test("say who did what to whom", arguments: [

@@ -61,5 +61,9 @@ struct ThreadTests {
     let written = harness.destination.state.withLock { $0.channels[0].messages }
     #expect(written.count == 21)
     #expect(written.allSatisfy { $0.message.threadParent != nil || $0.origin?.id == "parent" })
+    let place = try #require(written.firstIndex { $0.origin?.id == "parent" })
+    // Those before it name it as its source does.
+    #expect(written[..<place].allSatisfy { $0.message.threadParent == "parent" })
+    #expect(written[(place + 1)...].allSatisfy { $0.message.threadParent == written[place].message.id })
   }
 }

@@ -107,6 +107,17 @@ extension Archive {
     return found
   }
 
+  /// Places in the channel's order of those of `ids` that are in it, from the index alone.
+  func ordinals(of ids: [MessageID], in channel: Int64) throws(ChatError) -> [MessageID: Int64] {
+    var found: [MessageID: Int64] = [:]
+    for id in ids where found[id] == nil {
+      found[id] = try database.first(
+        "SELECT ordinal FROM messages WHERE channel = ? AND id = ?", .integer(channel), .text(id.rawValue)
+      ) { row in row.integer(0) }
+    }
+    return found
+  }
+
   private static func message(_ row: Row) -> ArchivedMessage {
     ArchivedMessage(
       ordinal: row.integer(0), id: MessageID(row.text(1)),

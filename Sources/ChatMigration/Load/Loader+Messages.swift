@@ -35,19 +35,21 @@ private struct Batch {
     outcomes.compactMapValues(\.id).merging(earlier) { written, _ in written }
   }
 
-  /// What of `group` may be written in one call, and what has to wait because it answers one of those: an answer names
-  /// the id that its target got. Messages of one millisecond keep their order whatever the destination does with times.
-  func next(of group: [MessageRecord], inAnyOrder: Bool) -> (now: [MessageRecord], later: [MessageRecord]) {
-    let open = group.filter(isOpen)
+  /// What may be written in one call. Who answers one that is not written yet has to wait, wherever in the batch that is:
+  /// an answer names the id that its target got. Messages of one millisecond keep their order whatever the destination
+  /// does with times.
+  func next(atMost limit: Int, inAnyOrder: Bool) -> [MessageRecord] {
+    let open = open
     let present = Set(open.compactMap(\.message.id))
-    var (now, later) = ([MessageRecord](), [MessageRecord]())
+    var now: [MessageRecord] = []
+    var times: Set<Timestamp> = []
     for record in open {
       let waits = record.message.targets.contains { present.contains($0) && $0 != record.message.id }
-      let isBehind = inAnyOrder ? later.contains { $0.message.createdAt == record.message.createdAt } : !later.isEmpty
-      if waits || isBehind { later.append(record) } else { now.append(record) }
+      let isBehind = inAnyOrder ? times.contains(record.message.createdAt) : !times.isEmpty
+      if waits || isBehind { times.insert(record.message.createdAt) } else { now.append(record) }
     }
     // Two that answer each other, or an answer before its target where the order counts, would wait for ever.
-    return now.isEmpty ? (Array(open.prefix(1)), Array(open.dropFirst())) : (now, later)
+    return Array((now.isEmpty ? open.prefix(1) : now.prefix(limit)))
   }
 }
 
@@ -113,6 +115,7 @@ extension Loader {
       batch.records[index] = try await placingAttachments(of: batch.records[index], work, &batch.tally)
     }
     try await write(&batch, &work)
+    try await noteAstray(&batch, work)
     account(&batch, work)
     let ids = batch.outcomes.compactMapValues(\.id)
     let last = page.last?.ordinal ?? work.watermark
@@ -120,6 +123,28 @@ extension Loader {
     work.watermark = last
     progress.add(page.count)
     return true
+  }
+
+  /// The same for what an earlier try wrote, of which nobody knows any more what was there: where the order counts,
+  /// nothing behind it in the archive; else what stands in one batch with it, unless they answer one another.
+  private func noteAstray(_ batch: inout Batch, _ work: ChannelWork) async throws(ChatError) {
+    let found = batch.records.filter { record in
+      guard let id = record.message.id, batch.astray[id] == nil, case .existed? = batch.outcomes[id] else { return false }
+      return !record.message.targets.isEmpty && ReactionForm.message(of: id) == nil
+    }
+    guard !found.isEmpty else { return }
+    let named = found.flatMap(\.message.targets) + found.compactMap(\.message.id)
+    let ordinals = try await archive.ordinals(of: named, in: work.channel)
+    let beside = destination.limits.takesAnyOrder ? Set(batch.records.compactMap(\.message.id)) : []
+    for record in found {
+      guard let id = record.message.id, let ordinal = ordinals[id] else { continue }
+      var places = batch.places
+      for target in record.message.targets {
+        let isBefore = ordinals[target].map { $0 < ordinal } ?? false
+        if !isBefore, target == id || !beside.contains(target) { places[target] = nil }
+      }
+      batch.astray[id] = record.message.astray(places)
+    }
   }
 
   private func account(_ batch: inout Batch, _ work: ChannelWork) {
@@ -159,16 +184,22 @@ extension Loader {
     let places = Set(batch.records.compactMap(\.message.id))
     let targets = batch.records.flatMap(\.message.targets).filter { !places.contains($0) }
     batch.earlier = try await ledger.destinations(of: targets, in: work.channel)
-    var groups = batch.open.chunks(of: max(1, destination.limits.batch)).reversed() as [[MessageRecord]]
+    // Of a call that failed, until the culprit is alone.
+    var parts: [[MessageRecord]] = []
     var attempt = 0
     var settled = batch.outcomes.count
-    while let group = groups.popLast() {
+    while true {
       // Only tries that bring nothing forward count: a batch may meet a passing error more than once.
       if batch.outcomes.count > settled { (attempt, settled) = (0, batch.outcomes.count) }
-      skipReactions(to: group, in: &batch)
-      let (open, later) = batch.next(of: group, inAnyOrder: destination.limits.takesAnyOrder)
-      guard !open.isEmpty else { continue }
-      if !later.isEmpty { groups.append(later) }
+      skipReactions(in: &batch)
+      let part = parts.popLast()
+      let open =
+        part?.filter(batch.isOpen)
+        ?? batch.next(atMost: max(1, destination.limits.batch), inAnyOrder: destination.limits.takesAnyOrder)
+      if open.isEmpty {
+        if part == nil { return }
+        continue
+      }
       try await pacer.admit(.writeDestination)
       do throws(ChatError) {
         let places = batch.places
@@ -179,7 +210,7 @@ extension Loader {
         if let passing = take(outcomes, of: open, &batch, &work) {
           attempt += 1
           try await pacer.recover(from: passing, attempt: attempt)
-          groups.append(open)
+          parts.append(open)
         }
       } catch {
         if error.isOfItems, open.count == 1 {
@@ -187,12 +218,12 @@ extension Loader {
           continue
         }
         if error.isOfItems {
-          groups.append(Array(open[(open.count / 2)...]))
-          groups.append(Array(open[..<(open.count / 2)]))
+          parts.append(Array(open[(open.count / 2)...]))
+          parts.append(Array(open[..<(open.count / 2)]))
         } else {
           attempt += 1
           try await pacer.recover(from: error, attempt: attempt)
-          groups.append(open)
+          parts.append(open)
         }
         // Some of them may have been written before the failure, or its news.
         try await look(&work, for: &batch)
@@ -224,11 +255,9 @@ extension Loader {
   }
 
   /// A reaction that became a message says nothing without the one that it answers.
-  private func skipReactions(to group: [MessageRecord], in batch: inout Batch) {
-    for record in group {
-      guard let id = record.message.id, batch.outcomes[id] == nil, let target = ReactionForm.message(of: id) else {
-        continue
-      }
+  private func skipReactions(in batch: inout Batch) {
+    for record in batch.open {
+      guard let id = record.message.id, let target = ReactionForm.message(of: id) else { continue }
       switch batch.outcomes[target] {
       case .refused, .skipped: batch.outcomes[id] = .skipped(.lostReactions)
       default: break
