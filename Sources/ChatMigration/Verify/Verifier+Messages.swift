@@ -67,9 +67,10 @@ extension Verifier {
     let archived = try await archive.messages(
       in: walk.channel.ordinal,
       ids: walk.form.rules.reactions == .messages ? ids + ids.compactMap(ReactionForm.message) : ids)
-    let targets = items.flatMap { [$0.message.replyTo?.id, $0.message.threadParent].compactMap(\.self) }
     let expected = try await expectedForms(archived, walk.form)
-    let originals = try await self.targets(told: targets, expected: expected.values.flatMap(\.message.targets), walk)
+    let originals = try await self.targets(
+      told: items.flatMap(\.message.targets), expected: expected.values.flatMap(\.message.targets),
+      ordinals: archived.mapValues(\.ordinal), walk)
     let seen = try await scratch.mark(
       paired.compactMap { archived[MessageID($0.origin?.id ?? "")].map { "\($0.ordinal)" } }, .messages,
       channel: walk.channel.ordinal)
@@ -354,18 +355,22 @@ private struct Targets {
 }
 
 extension Verifier {
+  /// - Parameter ordinals: of the messages of the archive that are here already.
   fileprivate func targets(
-    told: [MessageID], expected: [MessageID], _ walk: MessageWalk
+    told: [MessageID], expected: [MessageID], ordinals: [MessageID: Int64], _ walk: MessageWalk
   ) async throws(ChatError) -> Targets {
     let channel = walk.channel.ordinal
     let originals = try await ledger.originals(of: told, in: channel)
-    let ordinals = try await archive.messages(in: channel, ids: expected).mapValues(\.ordinal)
+    let places = try await ledger.destinations(of: expected, in: channel)
+    let others = expected.filter { ordinals[$0] == nil }
+    let ordinals = ordinals.merging(try await archive.ordinals(of: others, in: channel)) { here, _ in here }
     var removed: Set<MessageID> = []
-    for id in Set(told) where originals[id] == nil {
-      if try await !ledger.lateLosses(of: LateLoss.removed, id.rawValue, in: channel).isEmpty { removed.insert(id) }
+    // What was taken away explains only what neither the ledger nor the archive knows any more.
+    if others.contains(where: { places[$0] == nil && ordinals[$0] == nil }) {
+      for id in Set(told) where originals[id] == nil {
+        if try await !ledger.lateLosses(of: LateLoss.removed, id.rawValue, in: channel).isEmpty { removed.insert(id) }
+      }
     }
-    return Targets(
-      originals: originals, places: try await ledger.destinations(of: expected, in: channel), ordinals: ordinals,
-      removed: removed)
+    return Targets(originals: originals, places: places, ordinals: ordinals, removed: removed)
   }
 }
