@@ -120,13 +120,23 @@ struct PowerLossTests {
     let loss = try PowerLoss(harness.ledgerPath)
     #expect(loss.frames > 20 && !contents.isEmpty)
     let cuts = end.places(in: loss).map { loss.cut(after: $0, end) } + (0..<3).map { loss.checkpointed($0 * 8 + end.offset) }
+    var calls: [Int] = []
     for (number, pieces) in cuts.enumerated() {
       let remains = try Remains(pieces, "l.ledger")
       let copy = try SQLiteLedger(at: remains.path)
+      let before = harness.destination.writes
       _ = try await load(copy)
+      calls.append(harness.destination.writes - before)
       #expect(harness.contents == contents, "cut \(number)")
       try await copy.close()
     }
+    // What the ledger knew after a loss is not written again: the later the loss, the less there is to do.
+    let places = end.places(in: loss)
+    #expect(calls[0] > 4 && calls[..<places.count] == calls[..<places.count].sorted(by: >)[...], "\(calls)")
+    for (call, place) in zip(calls, places) where loss.committed(within: place) == loss.committed(within: loss.frames) {
+      #expect(call == 0)
+    }
+    #expect(calls[places.count...].allSatisfy { $0 == 0 }, "\(calls)")
     try await ledger.close()
     try await archive.close()
   }

@@ -77,7 +77,7 @@ public actor Archive {
     let mode: Database.Mode = access(path, W_OK) == 0 ? .readWrite : .readOnly
     let database = try Database(path: path, mode: mode, operation: .archive)
     let version = try check(database, path: path)
-    if checks { try checkPages(database, path: path) }
+    if checks { try database.checkPages(mend: "take a copy that verifies") }
     if mode == .readWrite {
       try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
       if version < formatVersion { try upgrade(database) }
@@ -191,14 +191,6 @@ extension Archive {
       guard version < formatVersion else { return }
       try database.execute(ArchiveSchema.upgrade(from: version))
       try database.execute("PRAGMA user_version = \(ArchiveSchema.version)")
-    }
-  }
-
-  private static func checkPages(_ database: Database, path: String) throws(ChatError) {
-    let findings = try database.rows("PRAGMA quick_check(1)") { row in row.text(0) }
-    guard findings == ["ok"] else {
-      throw ChatError(
-        .storage(.corrupt), operation: .archive, detail: "\(path): damaged; take a copy that verifies")
     }
   }
 }

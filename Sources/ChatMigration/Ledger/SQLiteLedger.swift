@@ -20,8 +20,11 @@ public actor SQLiteLedger: Ledger {
   /// - Parameters:
   ///   - isShared: whether other processes may work on the ledger at the same time, if they say so too.
   ///   - creates: whether one is made where there is none; else that is `.storage(.denied)`, and nothing is made.
-  /// - Throws: `.storage(.busy)` while another run uses it; `.storage` for what is no ledger.
-  public init(at path: String, isShared: Bool = false, creates: Bool = true) throws(ChatError) {
+  ///   - checks: whether SQLite looks through the whole file for damage first, which takes about a second a gigabyte.
+  /// - Throws: `.storage(.busy)` while another run uses it; `.storage` for what is no ledger, or a damaged one.
+  public init(
+    at path: String, isShared: Bool = false, creates: Bool = true, checks: Bool = true
+  ) throws(ChatError) {
     guard creates || (PrivateFile.size(path) ?? 0) > 0 else {
       throw ChatError(
         .storage(.denied), operation: .writeDestination,
@@ -34,7 +37,7 @@ public actor SQLiteLedger: Ledger {
       (lock, owners) = (nil, nil)
       database = try Database(path: path, mode: .readOnly, operation: .writeDestination)
       try Self.check(database, path: path)
-      try Self.checkPages(database, path: path)
+      if checks { try database.checkPages(mend: Self.mend) }
       return
     }
     lock = try ProcessLock(path + ".lock", isShared: isShared)
@@ -45,17 +48,21 @@ public actor SQLiteLedger: Ledger {
       }
     }
     let database = try Database(path: path, mode: .readWrite, operation: .writeDestination)
-    try Self.prepare(database, path: path, isShared: isShared)
+    try Self.prepare(database, path: path, isShared: isShared, checks: checks)
     owners = try LeaseOwners(path)
     self.database = database
   }
 
-  private static func prepare(_ database: Database, path: String, isShared: Bool) throws(ChatError) {
+  private static let mend = "put a copy of it in its place, or name another ledger"
+
+  private static func prepare(
+    _ database: Database, path: String, isShared: Bool, checks: Bool
+  ) throws(ChatError) {
     // Before anything is written: the file may be another program's, or no longer whole.
     let begins = try isNew(database)
     if !begins {
       try check(database, path: path)
-      try checkPages(database, path: path)
+      if checks { try database.checkPages(mend: mend) }
     }
     try database.transaction { () throws(ChatError) in
       // Another process may have been faster.
@@ -77,15 +84,6 @@ public actor SQLiteLedger: Ledger {
   private static func isNew(_ database: Database) throws(ChatError) -> Bool {
     guard try database.count("PRAGMA application_id") == 0, try database.count("PRAGMA user_version") == 0 else { return false }
     return try database.count("SELECT count(*) FROM sqlite_master") == 0
-  }
-
-  private static func checkPages(_ database: Database, path: String) throws(ChatError) {
-    let findings = try database.rows("PRAGMA quick_check(1)") { row in row.text(0) }
-    guard findings == ["ok"] else {
-      throw ChatError(
-        .storage(.corrupt), operation: .writeDestination,
-        detail: "\(path): damaged; put a copy of it in its place, or name another ledger")
-    }
   }
 
   private static func check(_ database: Database, path: String) throws(ChatError) {

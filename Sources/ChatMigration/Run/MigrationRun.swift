@@ -106,7 +106,8 @@ public struct MigrationRun: Sendable {
   /// Of an earlier run, whose rules hold where nothing else is said.
   private func rememberedFilter() async throws(ChatError) -> MigrationFilter? {
     guard destination != nil, PrivateFile.exists(ledgerPath) else { return nil }
-    let ledger = try SQLiteLedger(at: ledgerPath, isShared: options.sharesLedger)
+    // One note is read; the load that follows looks for damage.
+    let ledger = try SQLiteLedger(at: ledgerPath, isShared: options.sharesLedger, checks: false)
     let rules = try await LoadRules.stored(in: ledger)
     try await ledger.close()
     return rules.filter

@@ -106,6 +106,15 @@ final class Database {
     return code == SQLITE_ROW ? Int(Row(statement: statement).integer(0)) : 0
   }
 
+  /// Looks through the whole file, which takes about a second a gigabyte.
+  /// - Throws: `.storage(.corrupt)` with the `mend` for a damaged one.
+  func checkPages(mend: String) throws(ChatError) {
+    let findings = try rows("PRAGMA quick_check(1)") { row in row.text(0) }
+    guard findings == ["ok"] else {
+      throw ChatError(.storage(.corrupt), operation: operation, detail: "\(path): damaged; \(mend)")
+    }
+  }
+
   /// All of `body`, or nothing of it.
   func transaction<Value>(_ body: () throws(ChatError) -> Value) throws(ChatError) -> Value {
     try execute("BEGIN IMMEDIATE")
