@@ -28,6 +28,9 @@ struct KeptRowTests {
     let rows = try tool.run("archive", "show", "a.uchat", "--rows", "_Installation").output
     #expect(rows.split(separator: "\n").map(String.init).first == device)
     #expect(try tool.run("archive", "show", "a.uchat", "--rows", "_Installation", "--limit", "1").output == device + "\n")
+    let part = try tool.run("archive", "show", "a.uchat", "--rows", "_Installation", "--limit", "1")
+    #expect(part.errors.contains("1 more rows of _Installation are there; --limit 2 prints all"))
+    #expect(try tool.run("archive", "show", "a.uchat", "--rows", "_Installation").errors.isEmpty)
     let none = try tool.run("archive", "show", "a.uchat", "--rows", "_Nothing")
     #expect(none.code == 3 && none.errors.contains("archive show lists what it holds"))
     #expect(try tool.run("archive", "show", "a.uchat", "--rows", "_Installation", "--user", "x").code == 2)

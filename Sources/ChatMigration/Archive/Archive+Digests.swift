@@ -73,7 +73,7 @@ extension Archive {
       ),
       ("digest.unreadable", try unreadableDigest()),
     ]
-    if let rows = try rowsDigest() { sections.append(("digest.rows", rows)) }
+    if let rows = try vendorRowsDigest() { sections.append(("digest.rows", rows)) }
     var all = LineDigest()
     for section in sections { all.add(section.1) }
     sections.append(("digest", all.value))

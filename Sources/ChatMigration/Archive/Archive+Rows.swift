@@ -1,16 +1,31 @@
 import ChatJSON
 import UnifiedChat
 
+/// How many rows of one list of the vendor an archive keeps.
+public struct VendorRowCount: Sendable, Hashable {
+  /// The vendor's name of the list: `_Installation`.
+  public var kind: String
+  /// At least one.
+  public var count: Int
+
+  public init(kind: String, count: Int) {
+    self.kind = kind
+    self.count = count
+  }
+
+  func json() -> JSONValue { ["kind": .string(kind), "count": JSONValue(count)] }
+}
+
 /// What an archive keeps of a vendor that is no record: rows as received, and the names of what was not read.
 extension Archive {
   /// False for an archive of an earlier version on a disk that may not be written.
   private var hasRows: Bool { get throws(ChatError) { try database.count("PRAGMA user_version") >= 3 } }
 
   /// How many rows there are of each kind, by kind.
-  public func rowCounts() throws(ChatError) -> [(kind: String, count: Int)] {
+  public func rowCounts() throws(ChatError) -> [VendorRowCount] {
     guard try hasRows else { return [] }
     return try database.rows("SELECT kind, count(*) FROM vendor_rows GROUP BY kind ORDER BY kind") { row in
-      (row.text(0), Int(row.integer(1)))
+      VendorRowCount(kind: row.text(0), count: Int(row.integer(1)))
     }
   }
 
@@ -54,7 +69,7 @@ extension Archive {
   }
 
   /// nil without rows, so that an archive that has none is equal to one of an earlier version.
-  func rowsDigest() throws(ChatError) -> String? {
+  func vendorRowsDigest() throws(ChatError) -> String? {
     var digest = LineDigest()
     var last: VendorRow?
     while true {

@@ -70,6 +70,12 @@ extension Archive {
       after = channel.ordinal
       try await copyChannel(channel, to: copy, rules)
     }
+    var missing = try leftOut()
+    let kinds = try rowCounts().map(\.kind)
+    if !kinds.isEmpty {
+      missing.append("rows of \(kinds.joined(separator: ", ")), which a redacted copy never has")
+    }
+    try await copy.put(leftOut: missing, replaces: true)
     try await copy.complete(at: time)
   }
 

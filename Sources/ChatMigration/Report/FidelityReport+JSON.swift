@@ -17,8 +17,7 @@ extension FidelityReport {
     object["verification"] = verification?.json()
     object["exceptions"] = .array(exceptions.map { $0.json() })
     object["unreadable"] = .array(unreadable.map { $0.reportJSON() })
-    object["notCarried"] = .array(
-      notCarried.map { ["kind": .string($0.kind), "count": JSONValue($0.count)] })
+    object["notCarried"] = .array(notCarried.map { $0.json() })
     object["notRead"] = .array(notRead.map { .string($0) })
     object["envelopes"] = .array(envelopes.map { $0.reportJSON() })
     object["notCompared"] = .array(

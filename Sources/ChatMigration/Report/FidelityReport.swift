@@ -25,12 +25,6 @@ public struct FidelityReport: Sendable, Hashable {
     }
   }
 
-  /// Rows of one list of the vendor.
-  public struct NotCarried: Sendable, Hashable {
-    public var kind: String
-    public var count: Int
-  }
-
   /// Longer lists are cut; the totals are whole.
   public static let listLimit = 1000
 
@@ -47,7 +41,7 @@ public struct FidelityReport: Sendable, Hashable {
   public var exceptions: [LoadException]
   public var unreadable: [UnreadableRecord]
   /// What stays in the archive because no destination has a place for it, by the vendor's name of the list.
-  public var notCarried: [NotCarried]
+  public var notCarried: [VendorRowCount]
   /// What of the app the source did not read.
   public var notRead: [String]
   /// Envelopes of imports at the source that were not believed, so that their items are as their writers made them.
@@ -64,7 +58,7 @@ public struct FidelityReport: Sendable, Hashable {
       fields: fields(of: try await ledger.losses(), verification), verification: verification,
       exceptions: try await ledger.exceptions(after: 0, limit: listLimit),
       unreadable: try await archive.unreadable(limit: listLimit, envelopes: false),
-      notCarried: try await archive.rowCounts().map { NotCarried(kind: $0.kind, count: $0.count) },
+      notCarried: try await archive.rowCounts(),
       notRead: try await archive.leftOut(),
       envelopes: try await archive.unreadable(limit: listLimit, envelopes: true))
   }

@@ -25,7 +25,7 @@ public struct MigrationPlan: Sendable, Hashable {
   /// Envelopes of imports that are not believed.
   public var envelopes = 0
   /// What stays in the archive, by the vendor's name of the list. Empty for a plan without an archive.
-  public var notCarried: [FidelityReport.NotCarried] = []
+  public var notCarried: [VendorRowCount] = []
   /// What of the app the source does not read.
   public var notRead: [String] = []
   /// What the filter leaves out.
@@ -59,8 +59,7 @@ public struct MigrationPlan: Sendable, Hashable {
     object["channelsByKind"] = .object(kinds)
     object["losses"] = .array(losses.map { $0.json() })
     object["overLimit"] = .array(overLimit.map { $0.json() })
-    object["notCarried"] = .array(
-      notCarried.map { ["kind": .string($0.kind), "count": JSONValue($0.count)] })
+    object["notCarried"] = .array(notCarried.map { $0.json() })
     object["notRead"] = .array(notRead.map { .string($0) })
     object["requestsPerSecond"] = JSONValue(requestsPerSecond)
     object["estimatedSeconds"] = .int(estimate.components.seconds)
@@ -118,8 +117,8 @@ struct Planner {
     plan.envelopes += envelopes
   }
 
-  mutating func add(notCarried: [(kind: String, count: Int)], notRead: [String]) {
-    plan.notCarried = notCarried.map { .init(kind: $0.kind, count: $0.count) }
+  mutating func add(notCarried: [VendorRowCount], notRead: [String]) {
+    plan.notCarried = notCarried
     plan.notRead = notRead
   }
 

@@ -100,19 +100,22 @@ enum ArchiveCommands {
 
   private static func check(_ source: any ChatSource, _ invocation: Invocation) async throws -> ExitCode {
     let check = try await source.check()
+    let estimate = try await source.estimate()
     func text(_ number: Int?) -> String { number.map(String.init) ?? "not told by the vendor" }
     Standard.line("keys and endpoints are right")
     Standard.line("users: \(text(check.users))")
     Standard.line("channels: \(text(check.channels))")
-    Standard.line("messages: \(text(check.messages))")
+    let seen = estimate.map { $0.isExact ? "\($0.messages)" : "about \($0.messages), from some looks; none are counted" }
+    Standard.line("messages: \(check.messages.map(String.init) ?? seen ?? text(nil))")
     // Where the source cannot tell, a hundred messages a request are usual.
-    if let requests = check.requests.map(Double.init) ?? check.messages.map({ Double($0) / 100 }),
+    if let requests = estimate.map({ Double($0.requests) }) ?? check.messages.map({ Double($0) / 100 }),
       let rate = check.requestsPerSecond, rate > 0
     {
-      let seconds = Int((requests / rate).rounded(.up))
-      Standard.line("a pull takes about \(ProgressLine.duration(max(1, seconds))) at \(rate) requests a second")
+      let time = ProgressLine.duration(Int(max(1, min(requests / rate, 1e15)).rounded(.up)))
+      let number = estimate.map { "\($0.requests) requests, files not counted, " } ?? ""
+      Standard.line("a pull takes about \(time): \(number)at \(rate) requests a second")
     }
-    for note in check.notes { Standard.line("note: \(note)") }
+    for note in check.notes + (estimate?.notes ?? []) { Standard.line("note: \(note)") }
     for thing in check.leftOut { Standard.line("not read: \(MessageText.safe(thing))") }
     return .success
   }

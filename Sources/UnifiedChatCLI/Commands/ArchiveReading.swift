@@ -12,7 +12,7 @@ enum ArchiveReading {
       .value("channel", "ID", "print the messages of this channel"),
       .value("user", "ID", "print this user and the channels in which they are"),
       .value("rows", "LIST", "print what is kept of this list of the vendor, as received, one a line"),
-      .value("limit", "N", "at most so many messages (default 50)"),
+      .value("limit", "N", "at most so many messages or rows (default 50)"),
       .flag("last", "the newest ones, not the oldest"), Command.json,
     ] + times, operands: ["archive"],
     examples: [
@@ -61,7 +61,7 @@ enum ArchiveReading {
   }
 
   private static func showRows(_ kind: String, _ archive: Archive, _ limit: Int) async throws -> ExitCode {
-    guard try await archive.rowCounts().contains(where: { $0.kind == kind }) else {
+    guard let count = try await archive.rowCounts().first(where: { $0.kind == kind })?.count else {
       throw Failure(.configuration, "\(archive.path) holds no rows of \(kind.inert); archive show lists what it holds")
     }
     var last: VendorRow?
@@ -72,6 +72,9 @@ enum ArchiveReading {
       guard let end = page.last else { break }
       last = end
       left -= page.count
+    }
+    if count > limit {
+      Standard.error("unifiedchat: \(count - limit) more rows of \(kind.inert) are there; --limit \(count) prints all")
     }
     return .success
   }
