@@ -6,8 +6,12 @@ public protocol ChatSource: Sendable {
   var vendor: VendorName { get }
   var capabilities: CapabilitySet { get }
 
-  /// One cheap request that shows that keys and endpoints are right, with the counts that the vendor tells.
+  /// A few cheap requests that show that keys and endpoints are right, with the counts that the vendor tells. A pull
+  /// asks again whenever it wants to know whether the service still answers.
   func check() async throws(ChatError) -> SourceCheck
+  /// How much a whole reading takes, where that needs more than the counts of a check: may look at the service in many
+  /// places, so that only who wants to know it asks. Without an implementation, nil: nothing beyond the counts is known.
+  func estimate() async throws(ChatError) -> SourceEstimate?
 
   /// Every user; for vendors without users, those who appear as members (found by the channels' reading).
   func users(after cursor: Cursor?) async throws(ChatError) -> SourcePage<UserRecord>
@@ -25,6 +29,7 @@ public protocol ChatSource: Sendable {
 }
 
 extension ChatSource {
+  public func estimate() async throws(ChatError) -> SourceEstimate? { nil }
   public func rows(after cursor: Cursor?) async throws(ChatError) -> SourcePage<VendorRow> {
     SourcePage(items: [], next: nil)
   }
@@ -36,8 +41,6 @@ public struct SourceCheck: Sendable, Hashable {
   public var messages: Int?
   /// Requests a second that the vendor allows, where known.
   public var requestsPerSecond: Double?
-  /// How many requests a whole reading takes at that rate, where the source can tell; files not counted.
-  public var requests: Int?
   /// What the reader of the check should know, one line each.
   public var notes: [String]
   /// What of the app this source does not read, one thing each: stands in the archive and in reports.
@@ -45,14 +48,32 @@ public struct SourceCheck: Sendable, Hashable {
 
   public init(
     users: Int? = nil, channels: Int? = nil, messages: Int? = nil, requestsPerSecond: Double? = nil,
-    requests: Int? = nil, notes: [String] = [], leftOut: [String] = []
+    notes: [String] = [], leftOut: [String] = []
   ) {
     self.users = users
     self.channels = channels
     self.messages = messages
     self.requestsPerSecond = requestsPerSecond
-    self.requests = requests
     self.notes = notes
     self.leftOut = leftOut
+  }
+}
+
+/// How much a whole reading takes.
+public struct SourceEstimate: Sendable, Hashable {
+  /// Of what the source's settings let through, before its shares.
+  public var messages: Int
+  /// Whether each of the messages was seen; else the number is worked out from some places.
+  public var isExact: Bool
+  /// How many requests a reading takes at the rate that `SourceCheck.requestsPerSecond` tells; files not counted.
+  public var requests: Int
+  /// What follows from that, one line each.
+  public var notes: [String]
+
+  public init(messages: Int, isExact: Bool, requests: Int, notes: [String] = []) {
+    self.messages = messages
+    self.isExact = isExact
+    self.requests = requests
+    self.notes = notes
   }
 }

@@ -7,6 +7,7 @@ extension ForwardingSource {
   public var vendor: VendorName { inner.vendor }
   public var capabilities: CapabilitySet { inner.capabilities }
   public func check() async throws(ChatError) -> SourceCheck { try await inner.check() }
+  public func estimate() async throws(ChatError) -> SourceEstimate? { try await inner.estimate() }
   public func users(after cursor: Cursor?) async throws(ChatError) -> SourcePage<UserRecord> {
     try await inner.users(after: cursor)
   }

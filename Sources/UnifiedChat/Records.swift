@@ -116,13 +116,19 @@ public struct VendorRow: Sendable, Hashable {
   /// Whose it is, where it says.
   public var user: UserID?
   public var channel: ChannelID?
+  /// Everybody whom the row names by ids of another kind than `UserID`, as far as the source found out who that is: a
+  /// filter asks it. Told by the source alone; an archive does not keep it, and equal rows may differ in it.
+  public var people: [UserID] = []
   public var raw: JSONText
 
-  public init(kind: String, id: String, user: UserID? = nil, channel: ChannelID? = nil, raw: JSONText) {
+  public init(
+    kind: String, id: String, user: UserID? = nil, channel: ChannelID? = nil, people: [UserID] = [], raw: JSONText
+  ) {
     self.kind = kind
     self.id = id
     self.user = user
     self.channel = channel
+    self.people = people
     self.raw = raw
   }
 

@@ -139,6 +139,24 @@ struct VendorRowTests {
     #expect(try await archive.rowCounts().map(\.kind) == ["devices"])
   }
 
+  @Test("a row that names somebody by another id is left out with them where the source says who that is")
+  func filteredByOthersIDs() async throws {
+    let harness = try MigrationHarness()
+    let raw = JSONText(unchecked: #"{"follower": "5f01", "followee": "5f02"}"#)
+    harness.source.state.withLock { state in
+      state.rows = [
+        VendorRow(kind: "friends", id: "1", people: ["user-1", "user-2"], raw: raw),
+        VendorRow(kind: "friends", id: "2", people: ["user-2", "user-3"], raw: raw),
+      ]
+    }
+    let archive = try Archive.create(
+      at: harness.archivePath, Archive.Identity(vendor: "old", createdAt: harness.clock.now))
+    var options = ExtractionOptions()
+    options.filter = MigrationFilter(excludedUsers: ["user-1"])
+    _ = try await Extractor(source: harness.source, archive: archive, options: options, clock: harness.clock).run()
+    #expect(try await all(archive).map(\.id) == ["2"])
+  }
+
   @Test("lines and back, the rows are the same ones, and so is the digest")
   func lines() async throws {
     let harness = try prepared()
@@ -214,5 +232,13 @@ struct VendorRowTests {
     #expect(plan.words().contains("22 rows of devices stay in the archive"))
     let copy = try await archive.redacted(to: harness.folder.file("copy"), RedactionRules(), at: harness.clock.now)
     #expect(try await copy.rowCounts().isEmpty)
+    // What was not read of the app is not in the copy either, and neither are the rows.
+    #expect(
+      try await copy.leftOut() == ["broadcasts", "statistics", "rows of devices, friends, notes, which a redacted copy never has"])
+    let plain = try MigrationHarness()
+    SampleChats.fill(plain.source)
+    let bare = try await plain.pull().redacted(
+      to: plain.folder.file("copy"), RedactionRules(), at: plain.clock.now)
+    #expect(try await bare.leftOut() == [])
   }
 }

@@ -59,10 +59,33 @@ struct LeanCloudVendorRowTests {
     // A pointer names the row of the user, which need not be the client id.
     let named = try source(bench, ["userIDColumn": JSONText(unchecked: "\"username\"")])
     #expect(try await rows(named).filter { $0.kind == "_Followee" }.allSatisfy { $0.user == nil })
+    let friends = try await rows(named).filter { $0.kind.hasPrefix("_F") && $0.kind != "_File" }
+    #expect(friends.count == 7 && friends.allSatisfy { Set($0.people).isSubset(of: ["alice", "bob", "carol"]) })
+    #expect(friends.allSatisfy { $0.people.count == 2 })
     // With the master key alone.
     for name in ["_Followee", "_Follower", "_FriendshipRequest", "_Installation"] {
       #expect(try await bench.rest("GET", "/1.1/classes/\(name)", key: "app-key").status == 403)
     }
+  }
+
+  @Test("who is named by an object id alone is told by the client id, so that a filter knows whom a row is about")
+  func people() async throws {
+    let bench = try Bench()
+    var ids: [String: String] = [:]
+    for name in ["ann", "ben", "cleo"] {
+      let body: JSONValue = ["username": .string(name), "password": "x"]
+      ids[name] = try await bench.rest("POST", "/1.1/users", body).body["objectId"]?.string
+    }
+    let (ann, ben, cleo) = (try #require(ids["ann"]), try #require(ids["ben"]), try #require(ids["cleo"]))
+    for (one, other) in [(ann, ben), (cleo, ann), (ben, cleo)] {
+      #expect(try await bench.rest("POST", "/1.1/users/\(one)/friendship/\(other)").status == 200)
+    }
+    let phone: JSONValue = ["deviceType": "ios", "deviceToken": "t", "owner": ["of": [Self.pointer(ann)]]]
+    #expect(try await bench.rest("POST", "/1.1/installations", phone).status == 200)
+    let source = try source(bench, ["userIDColumn": JSONText(unchecked: "\"username\"")])
+    let left = try await rows(source).filter { !$0.people.contains("ann") }
+    #expect(Set(left.map(\.kind)) == ["_Followee", "_Follower"] && left.count == 2)
+    #expect(left.allSatisfy { Set($0.people) == ["ben", "cleo"] && !$0.raw.text.contains(ann) })
   }
 
   @Test("who follows whom is told by the service, ends by the one who follows, and survives a restart of the server")
@@ -141,7 +164,12 @@ struct LeanCloudVendorRowTests {
     let messages = try await RescueTests().messages(source, ChannelID(id)).messages
     #expect(messages.compactMap { text($0) } == ["to all"])
     let quiet = try self.source(bench, ["serviceHistories": JSONText(unchecked: "false")])
-    #expect(Set(try await rows(quiet).map(\.kind)) == ["_SysMessage"])
+    // Broadcasts are of no single subscriber.
+    #expect(Set(try await rows(quiet).map(\.kind)) == ["_SysMessage", "broadcast"])
+    for place in [#"["subscriber","\#(id)",""]"#, #"["messages","\#(id)","a",0,""]"#] {
+      let page = try await quiet.rows(after: Cursor(place))
+      #expect(page.items == [] && page.next == Cursor(#"["service","\#(id)"]"#))
+    }
     #expect(try await quiet.check().leftOut.contains { $0.contains("serviceHistories") })
     #expect(try await !source.check().leftOut.contains { $0.contains("serviceHistories") })
   }
@@ -239,59 +267,5 @@ struct LeanCloudVendorRowTests {
     #expect(page.items.first { $0.id == "f1" }?.user == "Tom")
     let leftOut = try await export.check().leftOut
     #expect(leftOut.contains { $0.contains("2 rows of _Todo") } && leftOut.contains { $0.contains("1 rows of an unknown") })
-  }
-
-  @Test("a small app is counted whole, and the check says how long a pull takes")
-  func small() async throws {
-    let bench = try Bench()
-    try await bench.load(
-      [["type": "channel", "id": "c", "kind": "group"]]
-        + (0..<30).map { RescueTests().message($0, at: Bench.start - Int64($0) * 1000) })
-    let check = try await source(bench).check()
-    #expect(check.messages == 30)
-    // A page and an empty one, and read marks; the history of the app, and an empty page.
-    #expect(check.requests == 5)
-    #expect(check.notes.contains { $0.contains("1 minutes") && $0.contains("1800 a minute") })
-  }
-
-  @Test(
-    "of a large app the number is worked out from the pace at some times, right within a third",
-    arguments: [1, 60_000, 3_600_000] as [Int64])
-  func large(_ interval: Int64) async throws {
-    let bench = try Bench()
-    try await bench.load([["type": "channel", "id": "c", "kind": "group"]])
-    // Twice as dense in the second half.
-    for number in 0..<1500 {
-      let place = number < 500 ? Int64(number) * 2 : 1000 + Int64(number - 500)
-      try await bench.load([RescueTests().message(number, at: 1_600_000_000_000 + place * interval)])
-    }
-    let check = try await source(bench).check()
-    #expect(check.messages == nil)
-    let told = check.notes.compactMap { note in note.split(separator: " ").dropFirst().first.flatMap { Int($0) } }.first
-    let number = try #require(told)
-    #expect((1000...2000).contains(number))
-    #expect((5...20).contains(try #require(check.requests)))
-  }
-
-  @Test("messages of one moment are no endless number of them")
-  func burst() async throws {
-    let bench = try Bench()
-    try await bench.load(
-      [["type": "channel", "id": "c", "kind": "group"]] + (0..<900).map { RescueTests().message($0, at: Bench.start) })
-    let check = try await source(bench).check()
-    #expect(check.messages == nil)
-    #expect(check.notes.contains { $0.hasPrefix("about 500 messages") })
-  }
-
-  @Test("a pull that takes more than half of the time that is left says what to do")
-  func late() async throws {
-    let end: Int64 = 1_799_712_000_000
-    for (left, isTold) in [(5 * 60_000, true), (86_400_000, false)] as [(Int64, Bool)] {
-      let bench = try Bench(start: end - left)
-      bench.clock.advance(to: Timestamp(milliseconds: end - left))
-      try await bench.load((0..<40).map { ["type": "channel", "id": .string("c\($0)"), "kind": "group"] })
-      let slow = try source(bench, ["requestsPerMinute": JSONText(unchecked: "30")])
-      #expect(try await slow.check().notes.contains { $0.contains("options.share") } == isTold)
-    }
   }
 }

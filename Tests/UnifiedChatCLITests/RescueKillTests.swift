@@ -72,6 +72,12 @@ struct RescueKillTests {
         "endpoints": {"api": "\(emulator.baseURL)"}, "credentials": {"admin": {"file": "secret"}, "appKey": {"file": "secret"}}}}}
       """
     try tool.write(profile, to: "unifiedchat.json")
+    let check = try tool.run("archive", "pull", "--to", "killed.uchat", "--check")
+    #expect(check.code == 0 && check.output.contains("keys and endpoints are right"), "\(check.errors)")
+    let lines = check.output.split(separator: "\n")
+    #expect(lines.count { $0.contains("a pull takes about") } == 1, "\(check.output)")
+    #expect(lines.contains { $0.hasSuffix("requests, files not counted, at 30.0 requests a second") }, "\(check.output)")
+    #expect(lines.contains { $0.hasPrefix("messages: ") && !$0.contains("not told") }, "\(check.output)")
     let kills = try Self.kill(["archive", "pull", "--to", "killed.uchat"], in: tool, size)
     let last = try tool.run("archive", "pull", "--to", "killed.uchat")
     #expect(last.code == 0, "after \(kills) kills: \(last.errors)")

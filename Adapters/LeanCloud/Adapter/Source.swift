@@ -46,22 +46,20 @@ public struct LeanCloudSource: ChatSource {
 
   // MARK: Check
 
-  /// Counts of rows; the first and the last message of the app, which show what retention has taken; how long a pull
-  /// takes.
+  /// Counts of rows; the first and the last message of the app, which show what retention has taken.
   public func check() async throws(ChatError) -> SourceCheck {
-    let channels = try await count(model == .session ? "AVOSRealtimeGroups" : "_Conversation")
+    let channels = try await channelCount()
     let users = try await count("_User")
     let oldest = try await edge(isOldest: true)
     let newest = try await edge(isOldest: false)
-    let estimate = try await estimate(from: oldest, to: newest)
-    let requests = requests(
-      messages: estimate.messages, channels: channels ?? 0, subscribers: try await subscriberCount())
     return SourceCheck(
-      users: users, channels: channels, messages: estimate.isExact ? estimate.messages : nil,
-      requestsPerSecond: Double(options.requestsPerMinute) / 60, requests: requests,
-      notes: LeanCloudRetention.notes(oldest: oldest, newest: newest, now: clock.now)
-        + notes(on: estimate, requests: requests) + options.notes,
+      users: users, channels: channels, requestsPerSecond: Double(options.requestsPerMinute) / 60,
+      notes: LeanCloudRetention.notes(oldest: oldest, newest: newest, now: clock.now) + [options.secretsNote],
       leftOut: options.leftOut)
+  }
+
+  func channelCount() async throws(ChatError) -> Int? {
+    try await count(model == .session ? "AVOSRealtimeGroups" : "_Conversation")
   }
 
   private func count(_ name: String) async throws(ChatError) -> Int? {
@@ -78,7 +76,7 @@ public struct LeanCloudSource: ChatSource {
   }
 
   /// When the oldest or the newest message of the whole app was sent; nil: there is none.
-  private func edge(isOldest: Bool) async throws(ChatError) -> Timestamp? {
+  func edge(isOldest: Bool) async throws(ChatError) -> Timestamp? {
     let query = [("limit", "1")] + (isOldest ? [("reversed", "true")] : [])
     let rows = try await metered("/1.2/rtm/messages", query: query)
     return rows.first?["timestamp"]?.int.map { Timestamp(milliseconds: $0) }

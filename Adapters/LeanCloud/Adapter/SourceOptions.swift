@@ -21,7 +21,8 @@ public struct LeanCloudSourceOptions: Sendable, Hashable {
   var sweeps = true
   /// Whose read marks are asked for: one request a member.
   var readMarks = ReadMarks.direct
-  /// Whether it is read what single subscribers of service conversations were sent and wrote: two requests a subscriber.
+  /// Whether it is read what single subscribers of service conversations were sent and wrote: two requests for a
+  /// silent subscriber, three and more for others. Broadcasts are read in any case.
   var serviceHistories = true
   /// Whether password hashes, salts and logins of third parties stay in the raw rows of users.
   var keepsUserSecrets = true
@@ -122,22 +123,34 @@ public struct LeanCloudSourceOptions: Sendable, Hashable {
     if !serviceHistories {
       things.append("what single subscribers of service conversations were sent (options.serviceHistories is false)")
     }
-    if let from { things.append("messages before \(from) (options.from)") }
-    if let until { things.append("messages from \(until) on (options.until)") }
-    return things
+    if !sweeps {
+      things.append(
+        "conversations whose row is gone and of which only messages are left (options.deletedConversations is false)")
+    }
+    return things + part.map { "what is not of this part, by the reading that took it: \($0)" }
   }
 
   /// What the reader of a check should know of these settings.
-  var notes: [String] {
-    var notes = [
-      keepsUserSecrets
-        ? "raw rows of users hold password hashes and third-party logins: keep the archive as you keep those, or set options.userSecrets to redact"
-        : "password hashes and third-party logins of users are left out, so users will have to set new passwords"
-    ]
-    if count > 1 { notes.append("this worker reads part \(index + 1) of \(count) of the channels") }
-    if let from { notes.append("only messages from \(from) on are read") }
-    if let until { notes.append("only messages before \(until) are read") }
-    return notes
+  var notes: [String] { [secretsNote] + part.map { "only a part is read: \($0)" } }
+
+  var secretsNote: String {
+    keepsUserSecrets
+      ? "raw rows of users hold password hashes and third-party logins: keep the archive as you keep those, or set options.userSecrets to redact"
+      : "password hashes and third-party logins of users are left out, so users will have to set new passwords"
+  }
+
+  /// The part that one worker reads, as a fact about its reading alone: it stays true in an archive that was merged of
+  /// several parts, and shows whether all of them are there.
+  private var part: [String] {
+    var parts: [String] = []
+    switch (from, until) {
+    case (let from?, let until?): parts.append("messages from \(from) on and before \(until) (options.from, options.until)")
+    case (let from?, nil): parts.append("messages from \(from) on (options.from)")
+    case (nil, let until?): parts.append("messages before \(until) (options.until)")
+    case (nil, nil): break
+    }
+    if count > 1 { parts.append("part \(index + 1) of \(count) of the channels (options.share)") }
+    return parts
   }
 }
 

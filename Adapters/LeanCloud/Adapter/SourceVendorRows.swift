@@ -13,8 +13,12 @@ enum LeanCloudVendorRows {
   static let subscriberMessage = "subscriber-message"
 
   /// A row of a class.
-  /// - Parameter idColumn: the column of `_User` that holds client ids; a pointer names the object id.
-  static func row(_ row: JSONObject, of name: String, idColumn: String) -> LeanCloudRows.Read<VendorRow> {
+  /// - Parameters:
+  ///   - idColumn: the column of `_User` that holds client ids; a pointer names the object id.
+  ///   - people: client ids by object id, where they are different ones.
+  static func row(
+    _ row: JSONObject, of name: String, idColumn: String, people: [UserID: UserID] = [:]
+  ) -> LeanCloudRows.Read<VendorRow> {
     let raw = JSONText(unchecked: JSONValue.object(row).text())
     guard let id = row["objectId"]?.string, !id.isEmpty else {
       return .failure(UnreadableRecord(kind: "row", reason: "a row of \(name) without objectId", raw: raw))
@@ -24,7 +28,19 @@ enum LeanCloudVendorRows {
     return .success(
       VendorRow(
         kind: name, id: id, user: user.map { UserID($0) },
-        channel: row["conv"]?["objectId"]?.string.map { ChannelID($0) }, raw: raw))
+        channel: row["conv"]?["objectId"]?.string.map { ChannelID($0) },
+        people: users(in: .object(row)).compactMap { people[$0] }, raw: raw))
+  }
+
+  /// Object ids of all users that a row points to, wherever in it.
+  static func users(in value: JSONValue) -> [UserID] {
+    switch value {
+    case .array(let items): return items.flatMap(users)
+    case .object(let object):
+      if object["className"]?.string == "_User", let id = object["objectId"]?.string { return [UserID(id)] }
+      return object.flatMap { users(in: $0.value) }
+    default: return []
+    }
   }
 
   /// An item of a history that belongs to one client, or to everybody.
@@ -100,6 +116,10 @@ extension LeanCloudSource {
     case .list(let name, let last): try await classRows(name, after: last)
     case .service(let last): ([], try await service(after: last).map { .broadcasts(channel: $0, skipped: 0) })
     case .broadcasts(let channel, let skipped): try await broadcasts(channel, skipped)
+    // A cursor may be of a reading that wanted them.
+    case .subscriber(let channel, _) where !options.serviceHistories,
+      .messages(let channel, _, _, _) where !options.serviceHistories:
+      ([], .service(after: channel))
     case .subscriber(let channel, let last): try await subscriber(of: channel, after: last)
     case .messages(let channel, let client, let time, let id):
       try await personal(channel, client, after: (time, id))
@@ -108,16 +128,35 @@ extension LeanCloudSource {
 
   private func classRows(_ name: String, after last: String) async throws(ChatError) -> Rows {
     let page = try await optionalRows(name, after: last.isEmpty ? nil : Cursor(last))
-    let items = page.rows.map { LeanCloudVendorRows.row($0, of: name, idColumn: options.userIDColumn) }
+    let people = try await clientIDs(of: page.rows)
+    let items = page.rows.map {
+      LeanCloudVendorRows.row($0, of: name, idColumn: options.userIDColumn, people: people)
+    }
     if let next = page.next { return (items, .list(name: name, after: next.rawValue)) }
     let names = LeanCloudVendorRows.classes
     let following = (names.firstIndex(of: name) ?? names.count) + 1
     return (items, following < names.count ? .list(name: names[following], after: "") : .service(after: ""))
   }
 
-  /// The next service conversation of this worker by id; nil: there is none, or they are not wanted.
+  /// Client ids by object id of all users that the rows point to, where those are different ones.
+  private func clientIDs(of rows: [JSONObject]) async throws(ChatError) -> [UserID: UserID] {
+    guard options.userIDColumn != "objectId" else { return [:] }
+    let ids = Array(Set(rows.flatMap { LeanCloudVendorRows.users(in: .object($0)) }))
+    var people: [UserID: UserID] = [:]
+    // An address holds only so many ids.
+    for start in stride(from: 0, to: ids.count, by: 100) {
+      let some = JSONValue.strings(ids[start..<min(start + 100, ids.count)].map(\.rawValue))
+      for row in try await optionalRows("_User", after: nil, where: ["objectId": ["$in": some]]).rows {
+        guard let id = row["objectId"]?.string else { continue }
+        people[UserID(id)] = LeanCloudUser.user(row, idColumn: options.userIDColumn, .tool(rest.envelopes)).user.id
+      }
+    }
+    return people
+  }
+
+  /// The next service conversation of this worker by id; nil: there is none.
   private func service(after last: String) async throws(ChatError) -> String? {
-    guard model == .conversation, options.serviceHistories else { return nil }
+    guard model == .conversation else { return nil }
     var last = last
     var walk = PageWalk()
     while true {
@@ -142,7 +181,9 @@ extension LeanCloudSource {
       guard error.kind == .notFound else { throw error }
       found = []
     }
-    guard !found.isEmpty else { return ([], .subscriber(channel: channel, after: "")) }
+    guard !found.isEmpty else {
+      return ([], options.serviceHistories ? .subscriber(channel: channel, after: "") : .service(after: channel))
+    }
     let items = found.map { LeanCloudVendorRows.item($0, LeanCloudVendorRows.broadcast, of: nil, in: channel) }
     return (items, .broadcasts(channel: channel, skipped: skipped &+ Int64(found.count)))
   }

@@ -91,6 +91,7 @@ public struct LeanCloudCodec: Sendable {
   }
 }
 
+/// How JSON from the service is read, on the line, over REST and in files.
 public enum LeanCloudJSON {
   /// Half of a surrogate pair, which some client cut off, becomes U+FFFD: a frame or a page is not lost for it.
   public static let limits = JSONLimits(loneSurrogates: .replace)

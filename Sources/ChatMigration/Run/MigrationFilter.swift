@@ -44,12 +44,12 @@ public struct MigrationFilter: Sendable, Hashable {
     return kinds?.contains(message.content.kindName) != false
   }
 
-  /// Where people are left out, a row that names one of them anywhere is too. What a service names by ids of its own
-  /// alone is not recognised.
+  /// Where people are left out, a row that names one of them anywhere is too. Whom a service names by ids of its own is
+  /// recognised where the source says who that is.
   public func admits(_ row: VendorRow) -> Bool {
     if let channel = row.channel, !admits(channel) { return false }
     guard !excludedUsers.isEmpty else { return true }
-    guard row.user.map(admits) ?? true, let json = try? JSONValue(parsing: row.raw.text) else { return false }
+    guard row.user.map(admits) ?? true, row.people.allSatisfy(admits), let json = try? JSONValue(parsing: row.raw.text) else { return false }
     return !names(json)
   }
 
