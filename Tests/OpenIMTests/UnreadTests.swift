@@ -127,12 +127,15 @@ struct OpenIMHoleTests {
 
   init() throws { harness = try ChatHarness() }
 
-  /// What bob is told of five texts of alice's, of which the rule spoils the later ones.
-  private func told(_ action: FaultRule.Action, times: Int, _ more: [FaultRule] = []) async throws -> [ChatEvent.Kind] {
+  /// What bob is told of texts of alice's, which the rule spoils; before them she wrote one that came, or nothing yet.
+  private func told(
+    _ action: FaultRule.Action, times: Int, _ more: [FaultRule] = [], in kind: ChannelKind = .direct, isNew: Bool = false
+  ) async throws -> [ChatEvent.Kind] {
     let alice = try await harness.connected("alice")
     let bob = try await harness.connected("bob")
-    let channel = try await alice.createChannel(.direct(with: "bob"))
-    _ = try await alice.send(ChatHarness.text("0", "c0", in: channel.id))
+    let channel = try await alice.createChannel(
+      kind == .direct ? .direct(with: "bob") : ChannelDraft(kind: .group, members: ["bob"], name: "new"))
+    if !isNew { _ = try await alice.send(ChatHarness.text("0", "c0", in: channel.id)) }
     let stream = bob.events()
     let control = EmulatorControl(harness.host)
     for rule in more { _ = try await control.add(rule) }
@@ -158,16 +161,18 @@ struct OpenIMHoleTests {
     kinds.compactMap { if case .messageReceived(let message) = $0, message.content != .text("0") { message.content } else { nil } }
   }
 
-  @Test("messages that overtake one another are told once, in their order")
-  func reordered() async throws {
-    let kinds = try await told(.reorder(window: 3), times: 3)
+  @Test("messages that overtake one another are told once, in their order", arguments: [ChannelKind.direct, .group], [true, false])
+  func reordered(_ kind: ChannelKind, _ isNew: Bool) async throws {
+    let kinds = try await told(.reorder(window: 3), times: 3, in: kind, isNew: isNew)
     #expect(texts(kinds) == ["1", "2", "3", "4"].map { .text($0) })
     #expect(!kinds.contains { if case .missedEvents = $0 { true } else { false } })
   }
 
-  @Test("messages whose push is lost are fetched when the next one shows the hole")
-  func dropped() async throws {
-    let kinds = try await told(.drop, times: 2)
+  @Test(
+    "messages whose push is lost are fetched when the next one shows the hole, the first ones of a channel too",
+    arguments: [ChannelKind.direct, .group], [true, false])
+  func dropped(_ kind: ChannelKind, _ isNew: Bool) async throws {
+    let kinds = try await told(.drop, times: 2, in: kind, isNew: isNew)
     #expect(texts(kinds) == ["1", "2", "3", "4"].map { .text($0) })
     #expect(!kinds.contains { if case .missedEvents = $0 { true } else { false } })
   }

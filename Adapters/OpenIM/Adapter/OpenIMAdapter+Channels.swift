@@ -62,11 +62,17 @@ extension OpenIMAdapter {
     guard let group = data["groupInfo"], let channel = OpenIMMapping.channel(group: group) else {
       throw ChatError(.protocolViolation, operation: .createChannel, detail: "no group in the answer")
     }
+    begun.insert(channel.id)
     note(channel.id)
     return try await self.channel(channel.id)
   }
 
   func note(_ id: ChannelID) { if newest[id] == nil { newest[id] = 0 } }
+
+  func forgetNumber(of id: ChannelID) {
+    newest[id] = nil
+    begun.remove(id)
+  }
 
   /// Members that are not named stay as they are.
   func setConversation(
@@ -292,7 +298,7 @@ extension OpenIMAdapter {
       "/group/dismiss_group",
       ["groupID": .string(try group(id, .deleteChannel)), "deleteMember": true, "sendMessage": .null],
       for: .deleteChannel)
-    newest[id] = nil
+    forgetNumber(of: id)
   }
 
   public func setFrozen(_ isFrozen: Bool, _ id: ChannelID) async throws(ChatError) {

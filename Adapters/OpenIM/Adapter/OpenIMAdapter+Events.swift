@@ -27,7 +27,7 @@ extension OpenIMAdapter {
     let last = newest[channel]
     if let last, data.seq <= last { return false }
     newest[channel] = data.seq
-    guard let last, last > 0, data.seq > last + 1 else { return true }
+    guard let last = told(last, in: channel, isNotice: isNotice), data.seq > last + 1 else { return true }
     let generation = generation
     if isNotice {
       tell(.missedEvents(in: channels(besideNotices: channel)), .local)
@@ -35,6 +35,14 @@ extension OpenIMAdapter {
       await fill(last + 1...data.seq - 1, in: channel)
     }
     return generation == self.generation
+  }
+
+  /// The last number of `channel`; nil where it is not known what came before. A pair's conversation that was not there
+  /// at the login, and a group that began since, have told everything from the first one on.
+  private func told(_ last: Int64?, in channel: ChannelID, isNotice: Bool) -> Int64? {
+    if let last, last > 0 { return last }
+    guard !isNotice else { return nil }
+    return begun.contains(channel) || OpenIMConversationID.groupID(of: channel.rawValue) == nil ? 0 : nil
   }
 
   /// A hole, as pushes leave it that overtake one another or are lost: the message behind it waits until those before
@@ -71,7 +79,7 @@ extension OpenIMAdapter {
     }
     if let sender = message.sender { endTyping(OpenIMParticipant(channel: channel, user: sender)) }
     let isPrivate = data.sessionType == OpenIMSessionType.single || data.sessionType == OpenIMSessionType.service
-    if newest[channel] == data.seq, data.seq == 1, !isMine, isPrivate { tellFirst(of: channel, data) }
+    if data.seq == 1, !isMine, isPrivate { tellFirst(of: channel, data) }
     tell(.messageReceived(message), isMine ? .echo : .live)
     if !isMine, data.seq > 0, data.option("unreadCount") { tellUnread(channel) }
   }
@@ -227,13 +235,15 @@ extension OpenIMAdapter {
   private func groupNotice(_ type: Int64, _ detail: JSONValue, _ id: ChannelID, isOwn: Bool) async {
     let actor = detail["opUser"]?["userID"]?.string.map { UserID($0) }
     switch type {
-    case OpenIMNotice.groupCreated: if !isOwn { await joined(id, detail) }
+    case OpenIMNotice.groupCreated:
+      begun.insert(id)
+      if !isOwn { await joined(id, detail) }
     case OpenIMNotice.memberInvited: await entered(id, detail, detail["invitedUserList"]?.array ?? [])
     case OpenIMNotice.memberEntered: await entered(id, detail, [detail["entrantUser"]].compactMap(\.self), isOwn: isOwn)
     case OpenIMNotice.memberKicked: left(id, detail["kickedUserList"]?.array ?? [], .removed(by: actor))
     case OpenIMNotice.memberQuit: left(id, [detail["quitUser"]].compactMap(\.self), .left, isOwn: isOwn)
     case OpenIMNotice.groupDismissed:
-      newest[id] = nil
+      forgetNumber(of: id)
       if !isOwn { tell(.channelDeleted(id)) }
     case OpenIMNotice.ownerTransferred:
       for key in ["oldGroupOwnerInfo", "newGroupOwner"] { memberChanged(id, detail[key]) }
@@ -264,7 +274,7 @@ extension OpenIMAdapter {
         tell(.memberLeft(id, user, reason))
         continue
       }
-      newest[id] = nil
+      forgetNumber(of: id)
       read[id] = nil
       recalled[id] = nil
       if !isOwn { tell(.channelLeft(id, reason)) }

@@ -29,7 +29,7 @@ extension OpenIMAdapter {
     let me = try me(.leave)
     try await call(
       "/group/quit_group", ["groupID": .string(try group(id, .leave)), "userID": .string(me.rawValue)], for: .leave)
-    newest[id] = nil
+    forgetNumber(of: id)
   }
 
   public func invite(_ users: [UserID], to id: ChannelID) async throws(ChatError) {
@@ -59,33 +59,60 @@ extension OpenIMAdapter {
       let mark = await readMark(of: peer, in: id)
       return Page(items: people.map { Member(user: $0, readPosition: $0.id == peer ? mark : nil) }, next: nil)
     }
-    guard let start = page.map({ Int($0.rawValue) }) ?? 0, start >= 0, limit >= 1 else {
+    guard let mark = OpenIMMemberMark(page), limit >= 1 else {
       throw ChatError(.invalidArgument(field: "page"), operation: .listMembers)
     }
     // One page of the vendor holds the rows from `start` on when its size divides `start`.
     let size = min(limit, 200)
-    var found: [Member] = []
-    var total = 0
+    var (list, total) = try await memberRows(of: group, at: mark.next - mark.next % size, size)
+    var start = mark.next
+    if mark.next > 0, total != mark.total {
+      start = try await place(behind: mark, of: group, size, total)
+      (list, total) = try await memberRows(of: group, at: start - start % size, size)
+    }
     var row = start - start % size
+    var found: [Member] = []
     var walk = PageWalk()
-    repeat {
-      let data = try await call(
-        "/group/get_group_member_list",
-        [
-          "groupID": .string(group), "filter": 0, "keyword": "",
-          "pagination": OpenIMAdmin.page(row / size + 1, size: size),
-        ], for: .listMembers)
-      total = Int(clamping: data["total"]?.int ?? 0)
-      let list = data["members"]?.array ?? []
-      found += list.dropFirst(max(0, start - row)).compactMap { OpenIMMapping.member($0, now: clock.now) }
-      row += size
-      guard let first = list.first else { break }
+    while let first = list.first {
       // A server without an end of pages repeats its first one.
       try walk.advance(to: first.text(), .listMembers)
-    } while found.count < limit && row < total
+      found += list.dropFirst(max(0, start - row)).compactMap { OpenIMMapping.member($0, now: clock.now) }
+      row += size
+      guard found.count < limit, row < total else { break }
+      (list, total) = try await memberRows(of: group, at: row, size)
+    }
     let items = Array(found.prefix(limit))
     let end = start + items.count
-    return Page(items: items, next: end < total && !items.isEmpty ? PageToken(String(end)) : nil)
+    guard end < total, let last = items.last else { return Page(items: items, next: nil) }
+    return Page(items: items, next: OpenIMMemberMark(next: end, total: total, last: last.user.id).token)
+  }
+
+  private func memberRows(
+    of group: String, at row: Int, _ size: Int
+  ) async throws(ChatError) -> (list: [JSONValue], total: Int) {
+    let data = try await call(
+      "/group/get_group_member_list",
+      [
+        "groupID": .string(group), "filter": 0, "keyword": "",
+        "pagination": OpenIMAdmin.page(row / size + 1, size: size),
+      ], for: .listMembers)
+    return (data["members"]?.array ?? [], Int(clamping: data["total"]?.int ?? 0))
+  }
+
+  /// The rows moved up when somebody before them left: the next one is behind the last that was given, wherever that is
+  /// now. Where it is gone itself, so many are given again as have left.
+  private func place(
+    behind mark: OpenIMMemberMark, of group: String, _ size: Int, _ total: Int
+  ) async throws(ChatError) -> Int {
+    var row = mark.next - 1 - (mark.next - 1) % size
+    while row >= 0 {
+      let (list, _) = try await memberRows(of: group, at: row, size)
+      if let place = list.firstIndex(where: { $0["userID"]?.string?.utf8.elementsEqual(mark.last.rawValue.utf8) == true }) {
+        return row + place + 1
+      }
+      row -= size
+    }
+    return max(0, mark.next - max(0, mark.total - total))
   }
 
   /// How far the other one of a pair has read: no call tells it, but what was read is marked in the messages. Looks at
@@ -142,4 +169,29 @@ extension OpenIMAdapter {
       "/group/cancel_mute_group_member",
       ["groupID": .string(try group(id, .mute)), "userID": .string(user.rawValue)], for: .mute)
   }
+}
+
+/// Where a list of members goes on.
+private struct OpenIMMemberMark {
+  var next: Int
+  var total: Int
+  /// The last one that was given.
+  var last: UserID
+
+  init(next: Int, total: Int, last: UserID) { (self.next, self.total, self.last) = (next, total, last) }
+
+  /// nil for a token that is not ours.
+  init?(_ page: PageToken?) {
+    guard let page else {
+      self.init(next: 0, total: 0, last: "")
+      return
+    }
+    let parts = page.rawValue.split(separator: "/", maxSplits: 2)
+    guard parts.count == 3, let next = Int(parts[0]), let total = Int(parts[1]), (1...1 << 40).contains(next),
+      (0...1 << 40).contains(total)
+    else { return nil }
+    self.init(next: next, total: total, last: UserID(String(parts[2])))
+  }
+
+  var token: PageToken { PageToken("\(next)/\(total)/\(last)") }
 }

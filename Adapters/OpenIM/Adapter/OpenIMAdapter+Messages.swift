@@ -192,16 +192,15 @@ extension OpenIMAdapter {
     let data = try await live(operation).request(
       .readAndMaxSequences, ["userID": .string(me.rawValue), "conversationIDs": [.string(channel.rawValue)]],
       for: operation)
-    guard let entry = data["seqs"]?[channel.rawValue] else {
-      // No conversation of this user's: the channel's own answer says why, or it is one where nothing was said.
+    if newest[channel] == nil {
+      // Not known as this user's, and the server tells the numbers of any: the channel's own answer says whose it is.
       do { _ = try await self.channel(channel) } catch {
         var error = error
         error.operation = operation
         throw error
       }
-      return Bounds(oldest: 1, newest: 0)
     }
-    return Bounds(oldest: 1, newest: entry["maxSeq"]?.int ?? 0)
+    return Bounds(oldest: 1, newest: data["seqs"]?[channel.rawValue]?["maxSeq"]?.int ?? 0)
   }
 
   private func older(

@@ -19,6 +19,7 @@ extension OpenIMAdapter {
     generation += 1
     userID = user
     newest = [:]
+    begun = []
     read = [:]
     recalled = [:]
     othersRead = [:]

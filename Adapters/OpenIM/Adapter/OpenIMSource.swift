@@ -7,7 +7,7 @@ import UnifiedChat
 /// Reads a whole server as its admin.
 ///
 /// Users and groups come by pages; single chats by the conversation lists of the users; messages by sequence number
-/// through a member of each conversation, whose own deletions hide from the reading (they are reported). Lists are
+/// through members of each conversation; what all who are asked have deleted or cleared is reported. Lists are
 /// numbered pages at the vendor, so a reading wants a server that is not being filled at the same time; messages do
 /// not mind.
 public actor OpenIMSource: ChatSource {
@@ -16,8 +16,10 @@ public actor OpenIMSource: ChatSource {
 
   let admin: OpenIMAdmin
   let clock: any ChatClock
-  /// Through whom a conversation is read.
-  private var readers: [ChannelID: String] = [:]
+  /// Through whom a conversation is read, the one who sees most of it first.
+  var readers: [ChannelID: [OpenIMReader]] = [:]
+  /// Of conversations in which the first of them has deleted something: all who may be asked.
+  var others: [ChannelID: [OpenIMReader]] = [:]
   private var pairs: [ChannelID: [String]] = [:]
   /// The last page of each list that was read: its number, and what it began with.
   private var lastPages: [String: (number: Int, first: String)] = [:]
@@ -54,7 +56,8 @@ public actor OpenIMSource: ChatSource {
     return SourceCheck(
       users: users["total"]?.int.flatMap { Int(exactly: $0) },
       channels: groups["total"]?.int.flatMap { Int(exactly: $0) },
-      notes: ["channels counts the groups; single chats are found by reading the users' lists"])
+      notes: ["channels counts the groups; single chats are found by reading the users' lists"],
+      leftOut: OpenIMRows.leftOut)
   }
 
   // MARK: Users
@@ -71,7 +74,7 @@ public actor OpenIMSource: ChatSource {
   }
 
   /// - Throws: `.invalidArgument` for a cursor that is not ours.
-  private func pageNumber(_ cursor: Cursor?, prefix: String) throws(ChatError) -> Int {
+  func pageNumber(_ cursor: Cursor?, prefix: String) throws(ChatError) -> Int {
     guard let cursor else { return 1 }
     guard cursor.rawValue.hasPrefix(prefix), let number = Int(cursor.rawValue.dropFirst(prefix.count)),
       (1...Self.lastPage).contains(number)
@@ -89,7 +92,7 @@ public actor OpenIMSource: ChatSource {
     lastPages[list] = (number, first)
   }
 
-  private func userPage(_ number: Int, size: Int) async throws(ChatError) -> (users: [JSONValue], isLast: Bool) {
+  func userPage(_ number: Int, size: Int) async throws(ChatError) -> (users: [JSONValue], isLast: Bool) {
     let data = try await call("/user/get_users", ["pagination": OpenIMAdmin.page(number, size: size)])
     let users = data["users"]?.array ?? []
     try requireNew("users of \(size)", number, users.first)
@@ -97,7 +100,7 @@ public actor OpenIMSource: ChatSource {
     return (users, users.isEmpty || Int64(number) * Int64(size) >= total)
   }
 
-  private nonisolated var view: EnvelopeView { .tool(admin.envelopes) }
+  nonisolated var view: EnvelopeView { .tool(admin.envelopes) }
 
   static func userRecord(
     _ json: JSONValue, _ view: EnvelopeView
@@ -162,9 +165,10 @@ public actor OpenIMSource: ChatSource {
       try await admin.call("/conversation/get_all_conversations", ["ownerUserID": .string(id)], for: .readSource)
     }
     var page = SourcePage<ChannelRecord>(items: [], next: isLast ? nil : Cursor("u\(number + 1)"))
+    let owned = try await ownedByFirst(Array(zip(ids, lists)))
     for (id, list) in zip(ids, lists) {
-      for json in list["conversations"]?.array ?? [] {
-        if let (record, finding) = Self.channelRecord(single: json, owner: id, view) {
+      for json in list["conversations"]?.array ?? [] where !owned.contains("\(id)/\(json["conversationID"]?.string ?? "")") {
+        if let (record, finding) = Self.channelRecord(single: json, view) {
           page.add(record, "channel", id: record.channel.id.rawValue, finding)
         } else if let record = Self.channelRecord(service: json) {
           page.items.append(record)
@@ -174,12 +178,39 @@ public actor OpenIMSource: ChatSource {
     return page
   }
 
-  /// Both users list a chat; it is taken from the one whose id comes first.
+  /// Both users list a chat; it is taken from the one whose id comes first, unless that one has removed it.
+  /// - Returns: `owner/conversation` of those that the other one lists as well.
+  private func ownedByFirst(_ lists: [(String, JSONValue)]) async throws(ChatError) -> Set<String> {
+    func ids(_ list: JSONValue?) -> [String] { list?.array?.compactMap { $0["conversationID"]?.string } ?? [] }
+    let here = Dictionary(lists.map { ($0.0, Set(ids($0.1["conversations"]))) }) { $1 }
+    var asked: [String: Set<String>] = [:]
+    var second: [(owner: String, peer: String, id: String)] = []
+    for (owner, list) in lists {
+      for json in list["conversations"]?.array ?? [] where json["conversationType"]?.int == OpenIMSessionType.single {
+        guard let id = json["conversationID"]?.string, let peer = json["userID"]?.string,
+          peer.utf8.lexicographicallyPrecedes(owner.utf8)
+        else { continue }
+        second.append((owner, peer, id))
+        if here[peer] == nil { asked[peer, default: []].insert(id) }
+      }
+    }
+    let admin = admin
+    let peers = asked.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+    let answers = try await concurrently(peers, width: Self.width) { (peer, ids) async throws(ChatError) in
+      try await admin.call(
+        "/conversation/get_conversations",
+        ["ownerUserID": .string(peer), "conversationIDs": .array(ids.sorted().map { .string($0) })], for: .readSource)
+    }
+    let elsewhere = Dictionary(zip(peers.map(\.key), answers.map { Set(ids($0["conversations"])) })) { $1 }
+    return Set(
+      second.filter { (here[$0.peer] ?? elsewhere[$0.peer])?.contains($0.id) == true }.map { "\($0.owner)/\($0.id)" })
+  }
+
   static func channelRecord(
-    single json: JSONValue, owner: String, _ view: EnvelopeView
+    single json: JSONValue, _ view: EnvelopeView
   ) -> (record: ChannelRecord, finding: EnvelopeFinding?)? {
     guard json["conversationType"]?.int == OpenIMSessionType.single, let id = json["conversationID"]?.string,
-      let peer = json["userID"]?.string, !peer.utf8.lexicographicallyPrecedes(owner.utf8)
+      json["userID"]?.string != nil
     else { return nil }
     let (extra, finding) = OpenIMExtra.read(json["ex"]?.string ?? "", view, at: .channel(id))
     var channel = Channel(id: ChannelID(id), kind: .direct)
@@ -264,14 +295,16 @@ public actor OpenIMSource: ChatSource {
 
   private func pairMembers(_ channel: ChannelID) async throws(ChatError) -> [MemberRecord] {
     let pair = try await pair(of: channel)
+    let isService = OpenIMConversationID.isService(channel.rawValue)
+    let hasFirst = try await owns(pair[0], channel, with: pair[1])
+    let owner = hasFirst || isService ? pair[0] : pair[1]
     let record = try await call(
-      "/conversation/get_conversation",
-      ["ownerUserID": .string(pair[0]), "conversationID": .string(channel.rawValue)])
+      "/conversation/get_conversation", ["ownerUserID": .string(owner), "conversationID": .string(channel.rawValue)])
     let (extra, _) = OpenIMExtra.read(
       record["conversation"]?["ex"]?.string ?? "", view, at: .channel(channel.rawValue))
     let kept = extra.kept["members"]?.object ?? [:]
     // The account of a service conversation is no user.
-    let people = OpenIMConversationID.isService(channel.rawValue) ? [pair[0]] : pair
+    let people = isService ? [pair[0]] : pair
     let members = people.map { id in
       var member = Member(user: User(id: UserID(id)))
       OpenIMKeeping.restore(kept[id]?.object ?? [:], to: &member)
@@ -282,119 +315,31 @@ public actor OpenIMSource: ChatSource {
 
   /// The two users of a single chat: the id alone is ambiguous, so those are taken of whom the first has the chat. Of a
   /// service conversation its user comes first, then the account.
-  private func pair(of channel: ChannelID) async throws(ChatError) -> [String] {
+  func pair(of channel: ChannelID) async throws(ChatError) -> [String] {
     if let known = pairs[channel] { return known }
     var pairs = OpenIMConversationID.possiblePairs(of: channel.rawValue)
     if OpenIMConversationID.isService(channel.rawValue) { pairs += pairs.map { ($0.1, $0.0) } }
+    // Of a single chat both have it, unless one of them has removed it.
+    let isService = OpenIMConversationID.isService(channel.rawValue)
     for (one, two) in pairs {
-      let data: JSONValue
-      do {
-        data = try await call(
-          "/conversation/get_conversation",
-          ["ownerUserID": .string(one), "conversationID": .string(channel.rawValue)])
-      } catch {
-        guard error.kind == .notFound else { throw error }
-        continue
-      }
-      guard data["conversation"]?["userID"]?.string?.utf8.elementsEqual(two.utf8) == true else { continue }
+      var isTheirs = try await owns(one, channel, with: two)
+      if !isTheirs, !isService { isTheirs = try await owns(two, channel, with: one) }
+      guard isTheirs else { continue }
       self.pairs[channel] = [one, two]
       return [one, two]
     }
     throw ChatError(.notFound, operation: .readSource, detail: "nobody has this conversation")
   }
 
-  // MARK: Messages
-
-  public func messages(
-    in channel: ChannelID, after cursor: Cursor?
-  ) async throws(ChatError) -> SourcePage<MessageRecord> {
-    let page = try await pull(channel, after: cursor)
-    var result = SourcePage<MessageRecord>(items: [], next: page.next)
-    for data in page.messages {
-      if data.isPlaceholder {
-        // A hole has no id; a message that the reader deleted has one.
-        guard !data.serverMsgID.isEmpty else { continue }
-        result.unreadable.append(
-          UnreadableRecord(
-            kind: "message", id: data.serverMsgID, channel: channel,
-            reason: "deleted by the member through whom the channel is read"))
-      } else if let read = data.read(in: channel.rawValue, view) {
-        let record = MessageRecord(
-          message: read.message, origin: read.origin,
-          raw: read.origin == nil ? JSONText(unchecked: data.restJSON.text()) : nil)
-        result.add(record, "message", id: data.serverMsgID, in: channel, read.finding)
-      }
-    }
-    return result
-  }
-
-  struct Pulled {
-    var messages: [OpenIMMessageData]
-    var next: Cursor?
-  }
-
-  /// One window of numbers.
-  func pull(_ channel: ChannelID, after cursor: Cursor?) async throws(ChatError) -> Pulled {
-    var after: Int64 = 0
-    if let cursor {
-      guard let seq = Int64(cursor.rawValue), seq >= 0, seq < .max - Self.messagePage else {
-        throw ChatError(.invalidArgument(field: "cursor"), operation: .readSource)
-      }
-      after = seq
-    }
-    guard let reader = try await reader(of: channel) else { return Pulled(messages: [], next: nil) }
-    let end = after + Self.messagePage
-    let data = try await call(
-      "/msg/pull_msg_by_seq",
-      [
-        "userID": .string(reader), "order": 0,
-        "seqRanges": [
-          [
-            "conversationID": .string(channel.rawValue), "begin": .int(after + 1), "end": .int(end),
-            "num": .int(Self.messagePage),
-          ]
-        ],
-      ])
-    if let entry = data["msgs"]?[channel.rawValue] {
-      let messages = (entry["Msgs"]?.array ?? []).map { OpenIMMessageData(json: $0) }
-      if let newest = messages.map(\.seq).max(), newest <= after, newest > 0 {
-        throw ChatError(
-          .protocolViolation, operation: .readSource,
-          detail: "the messages of \(channel) do not move on: asked for those after \(after), the server gives up to \(newest)")
-      }
-      return Pulled(messages: messages, next: entry["isEnd"]?.bool == true ? nil : Cursor(String(end)))
-    }
-    // Nothing visible there: the end, or a stretch that the reader has cleared.
-    let seqs = try await call(
-      "/msg/get_conversations_has_read_and_max_seq",
-      ["userID": .string(reader), "conversationIDs": [.string(channel.rawValue)]])
-    let last = seqs["seqs"]?[channel.rawValue]?["maxSeq"]?.int ?? 0
-    return Pulled(messages: [], next: end < last ? Cursor(String(end)) : nil)
-  }
-
-  /// A member who has the conversation; nil when nobody has, so that there are no messages.
-  func reader(of channel: ChannelID) async throws(ChatError) -> String? {
-    if let known = readers[channel] { return known }
-    var candidates: [String]
-    if let group = OpenIMConversationID.groupID(of: channel.rawValue) {
+  private func owns(_ user: String, _ channel: ChannelID, with peer: String) async throws(ChatError) -> Bool {
+    do {
       let data = try await call(
-        "/group/get_group_member_list",
-        ["groupID": .string(group), "filter": 0, "keyword": "", "pagination": OpenIMAdmin.page(1, size: 3)])
-      candidates = (data["members"]?.array ?? []).compactMap { $0["userID"]?.string }
-    } else {
-      candidates = try await pair(of: channel)
-      if OpenIMConversationID.isService(channel.rawValue) { candidates.removeLast() }
+        "/conversation/get_conversation", ["ownerUserID": .string(user), "conversationID": .string(channel.rawValue)])
+      return data["conversation"]?["userID"]?.string?.utf8.elementsEqual(peer.utf8) == true
+    } catch {
+      guard error.kind == .notFound else { throw error }
+      return false
     }
-    if candidates.contains(admin.userID) { candidates = [admin.userID] }
-    for candidate in candidates {
-      let data = try await call(
-        "/conversation/get_conversations",
-        ["ownerUserID": .string(candidate), "conversationIDs": [.string(channel.rawValue)]])
-      guard data["conversations"]?.array?.isEmpty == false else { continue }
-      readers[channel] = candidate
-      return candidate
-    }
-    return nil
   }
 
   public func download(
@@ -418,7 +363,7 @@ extension JSONValue {
 
 extension SourcePage {
   /// An item, and what stands for an envelope in it that is not believed.
-  fileprivate mutating func add(
+  mutating func add(
     _ item: Item, _ kind: String, id: String, in channel: ChannelID? = nil, _ finding: EnvelopeFinding?
   ) {
     items.append(item)

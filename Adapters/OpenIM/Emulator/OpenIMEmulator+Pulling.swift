@@ -44,7 +44,8 @@ extension OpenIMEmulator {
 
   func readAndMax(of user: OpenIMUser, only ids: [String]) -> JSONObject {
     var found = JSONObject()
-    for id in ids.isEmpty ? user.conversationIDs : ids where user[conversation: id] != nil {
+    // Of those that are named the numbers come whether the user has them or not (the server's own code).
+    for id in ids.isEmpty ? user.conversationIDs : ids {
       let max = maxSeq(user, id)
       guard max > 0 || !ids.isEmpty else { continue }
       found[id] = [

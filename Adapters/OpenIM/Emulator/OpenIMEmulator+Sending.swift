@@ -53,9 +53,9 @@ extension OpenIMEmulator {
     guard group.status != OpenIMGroup.dismissed else { throw OpenIMFault(.dismissed) }
     if sender.managerLevel >= 2 { return }
     guard let member = group[member: sender.id] else { throw OpenIMFault(.notInGroup) }
-    guard !OpenIMContentType.isNotice(data.contentType), member.role < OpenIMRole.admin else { return }
+    guard !OpenIMContentType.isNotice(data.contentType), member.role < OpenIMRole.owner else { return }
     if member.muteEndTime > now { throw OpenIMFault(.mutedMember) }
-    if group.status == OpenIMGroup.muted { throw OpenIMFault(.mutedGroup) }
+    if group.status == OpenIMGroup.muted, member.role < OpenIMRole.admin { throw OpenIMFault(.mutedGroup) }
   }
 
   /// Stores a prepared message, if it is one to store, and pushes it.
