@@ -40,17 +40,32 @@ struct MigrationHarness {
 
   @discardableResult
   func load(_ archive: Archive, _ options: LoadOptions = LoadOptions()) async throws -> LoadSummary {
-    let ledger = try SQLiteLedger(at: ledgerPath)
-    return try await Loader(
-      archive: archive, destination: destination, ledger: ledger, options: options, clock: clock
-    ).run()
+    try await closing { ledger in
+      try await Loader(
+        archive: archive, destination: destination, ledger: ledger, options: options, clock: clock
+      ).run()
+    }
   }
 
   func verify(_ archive: Archive, _ options: VerifyOptions = VerifyOptions()) async throws -> VerifyResult {
+    try await closing { ledger in
+      try await Verifier(
+        archive: archive, ledger: ledger, destination: destination, readBack: destination, options: options, clock: clock
+      ).run()
+    }
+  }
+
+  /// The lock of a ledger that is let go of alone may outlive the call by a moment.
+  private func closing<Value>(_ body: (SQLiteLedger) async throws -> Value) async throws -> Value {
     let ledger = try SQLiteLedger(at: ledgerPath)
-    return try await Verifier(
-      archive: archive, ledger: ledger, destination: destination, readBack: destination, options: options, clock: clock
-    ).run()
+    do {
+      let value = try await body(ledger)
+      try await ledger.close()
+      return value
+    } catch {
+      try? await ledger.close()
+      throw error
+    }
   }
 
   /// What the destination holds, in an order that does not depend on which channel was written first.

@@ -107,6 +107,40 @@ struct ReportTests {
     #expect(plan.losses.first { $0.loss.field == "message.reactions" }?.count == dropped)
     let second = try await run(harness, source: false).plan()
     #expect(second.messages == plan.messages && second.losses == plan.losses && second.requests == plan.requests)
+    #expect(second.fields == plan.fields)
+  }
+
+  @Test("a plan tells field by field what the report tells afterwards, as JSON, Markdown and one page of HTML")
+  func planByField() async throws {
+    let harness = try MigrationHarness(Self.lossyDestination())
+    // What a destination refuses nobody knows before.
+    harness.destination.state.withLock { $0.refuse = nil }
+    SampleChats.fill(harness.source)
+    harness.source.state.withLock { state in
+      state.rows = [VendorRow(kind: "de<vices", id: "1", raw: JSONText(unchecked: "{}"))]
+      state.leftOut = ["statistics"]
+    }
+    // From the archive, which knows what is not carried.
+    try await harness.pull().close()
+    let plan = try await run(harness, source: false).plan()
+    let report = try await run(harness).run()
+    func counts(_ fields: [FidelityReport.Field]) -> [[String]] {
+      fields.filter { $0.field.hasPrefix("message.") }.map { field in
+        [field.field] + [field.present ?? -1, field.keptElsewhere, field.degraded, field.dropped].map(String.init)
+      }
+    }
+    #expect(counts(plan.fields) == counts(report.fields) && plan.fields.count > 5)
+    #expect(plan.fields.contains { $0.dropped > 0 && $0.kept == ($0.present ?? 0) - $0.dropped })
+    #expect(plan.json()["fields"]?.array?.count == plan.fields.count)
+    let schema = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(
+      path: "../../Schemas/plan.schema.json")
+    #expect(SchemaCheck(root: try JSONValue(parsing: Array(Data(contentsOf: schema)))).problems(plan.json()) == [])
+    for page in [plan.markdown(), plan.html()] {
+      for word in plan.fields.map(\.field) + ["Nothing has been written", "Migration plan", "statistics"] {
+        #expect(page.contains(word), "\(word)")
+      }
+    }
+    #expect(plan.markdown().contains("de<vices") && plan.html().contains("de&lt;vices"))
   }
 
   @Test("a plan names what exceeds a limit")

@@ -1,6 +1,6 @@
 import ChatJSON
 
-/// As much of JSON Schema as `Schemas/archive.schema.json` uses.
+/// As much of JSON Schema as the schemas of reports and plans use.
 struct SchemaCheck {
   let root: JSONValue
 
@@ -18,6 +18,7 @@ struct SchemaCheck {
     case "integer"?:
       guard let number = value.int else { return problems + ["\(path): no integer"] }
       if let least = schema["minimum"]?.int, number < least { problems.append("\(path): too small") }
+    case "number"?: if value.double == nil { problems.append("\(path): no number") }
     case "array"?:
       guard let items = value.array else { return problems + ["\(path): no array"] }
       if let most = schema["maxItems"]?.int, items.count > most { problems.append("\(path): too many items") }
@@ -30,7 +31,7 @@ struct SchemaCheck {
         problems.append("\(path): lacks \(key.string ?? "")")
       }
       for (key, member) in object {
-        guard let own = schema["properties"]?[key] else {
+        guard let own = schema["properties"]?[key] ?? schema["additionalProperties"], own != .bool(false) else {
           problems.append("\(path)/\(key): unknown")
           continue
         }

@@ -29,8 +29,15 @@ struct MigrateTests {
       tool.remove()
     }
     let ends = ["--from", "a.uchat", "--to", "sendbird"]
-    let plan = try tool.run(["migrate", "plan"] + ends)
+    let files = ["plan.html", "plan.md", "plan.json"]
+    let plan = try tool.run(["migrate", "plan"] + ends + files.flatMap { ["--report", $0] })
     #expect(plan.code == 0 && plan.output.contains("80 messages will be written"), "\(plan.errors)")
+    let plans = try files.map { try String(contentsOf: tool.folder.appendingPathComponent($0), encoding: .utf8) }
+    #expect(plans.allSatisfy { $0.contains("message.content") })
+    #expect(plans[0].hasPrefix("<!doctype html>") && plans[1].hasPrefix("# Migration plan"))
+    #expect(try JSONValue(parsing: plans[2])["messages"]?.int == 80)
+    let wrong = try tool.run(["migrate", "plan"] + ends + ["--report", "plan.txt"])
+    #expect(wrong.code == 2 && wrong.output.isEmpty, "\(wrong.errors)")
 
     try tool.write("user-1,member-1\n# a comment\nuser-2,member-2\n", to: "users.csv")
     let mapped = ends + ["--users", "users.csv", "--user-rule", "s/^user-(.*)$/u_$1/", "--audit", "audit.jsonl"]

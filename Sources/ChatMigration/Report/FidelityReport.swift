@@ -64,19 +64,7 @@ public struct FidelityReport: Sendable, Hashable {
   }
 
   private static func fields(of losses: [CountedLoss], _ verification: VerifyResult?) -> [Field] {
-    var fields: [String: Field] = [:]
-    for (name, count) in verification?.fieldCounts ?? [:] { fields[name] = Field(field: name, present: count) }
-    for counted in losses {
-      var field = fields[counted.loss.field] ?? Field(field: counted.loss.field)
-      switch counted.loss.treatment {
-      case .keptElsewhere: field.keptElsewhere += counted.count
-      case .degraded: field.degraded += counted.count
-      case .dropped: field.dropped += counted.count
-      }
-      field.explanations.append("\(counted.loss.treatment.rawValue): \(counted.loss.explanation)")
-      field.examples += counted.examples.prefix(5 - min(5, field.examples.count))
-      fields[counted.loss.field] = field
-    }
+    var fields = Field.all(of: losses, present: verification?.fieldCounts ?? [:])
     for (path, count) in verification?.unexplained ?? [:] {
       // What lies within a counted field belongs to it.
       let name = fields.keys.filter { path.isPath(within: $0) }.max { $0.utf8.count < $1.utf8.count } ?? path
@@ -91,7 +79,7 @@ public struct FidelityReport: Sendable, Hashable {
         return field
       }
     }
-    return fields.values.sorted { $0.field.utf8.lexicographicallyPrecedes($1.field.utf8) }
+    return Field.sorted(fields)
   }
 
   /// True when everything was read back and is equal but for declared losses, and nothing was unreadable or refused.
@@ -110,5 +98,29 @@ public struct FidelityReport: Sendable, Hashable {
         + "back."
     }
     return verification.sentence(from: archive.vendor, to: destination)
+  }
+}
+
+extension FidelityReport.Field {
+  /// By name: those of which something is lost, and those that were counted.
+  static func all(of losses: [CountedLoss], present: [String: Int]) -> [String: Self] {
+    var fields: [String: Self] = [:]
+    for (name, count) in present { fields[name] = Self(field: name, present: count) }
+    for counted in losses {
+      var field = fields[counted.loss.field] ?? Self(field: counted.loss.field)
+      switch counted.loss.treatment {
+      case .keptElsewhere: field.keptElsewhere += counted.count
+      case .degraded: field.degraded += counted.count
+      case .dropped: field.dropped += counted.count
+      }
+      field.explanations.append("\(counted.loss.treatment.rawValue): \(counted.loss.explanation)")
+      field.examples += counted.examples.prefix(5 - min(5, field.examples.count))
+      fields[counted.loss.field] = field
+    }
+    return fields
+  }
+
+  static func sorted(_ fields: [String: Self]) -> [Self] {
+    fields.values.sorted { $0.field.utf8.lexicographicallyPrecedes($1.field.utf8) }
   }
 }

@@ -1,8 +1,9 @@
 import ChatInterchange
+import ChatInterchange
 import ChatJSON
 import UnifiedChat
 
-/// What a run would do. Making it writes nothing, neither here nor there.
+/// What a run would do (`Schemas/plan.schema.json`). Making it writes nothing, neither here nor there.
 public struct MigrationPlan: Sendable, Hashable {
   public var source: VendorName
   public var destination: VendorName
@@ -18,6 +19,8 @@ public struct MigrationPlan: Sendable, Hashable {
   public var attachmentBytes: Int64 = 0
   /// What the destination will not keep as it is.
   public var losses: [CountedLoss] = []
+  /// What of each field will be kept, kept elsewhere, degraded or dropped, as the report of a load tells it afterwards.
+  public var fields: [FidelityReport.Field] = []
   /// What exceeds a limit of the destination and will be refused or mapped.
   public var overLimit: [CountedLoss] = []
   /// What the source could not read.
@@ -57,6 +60,7 @@ public struct MigrationPlan: Sendable, Hashable {
     var kinds = JSONObject()
     for kind in channelsByKind.keys.sorted() { kinds[kind] = JSONValue(channelsByKind[kind] ?? 0) }
     object["channelsByKind"] = .object(kinds)
+    object["fields"] = .array(fields.map { $0.json() })
     object["losses"] = .array(losses.map { $0.json() })
     object["overLimit"] = .array(overLimit.map { $0.json() })
     object["notCarried"] = .array(notCarried.map { $0.json() })
@@ -86,6 +90,8 @@ struct Planner {
   private var plan: MigrationPlan
   private var losses = LoadTally()
   private var over = LoadTally()
+  /// How many messages have each field.
+  private var present: [String: Int] = [:]
   /// Messages that reactions of the present channel become.
   private var reactionMessages = 0
 
@@ -109,6 +115,7 @@ struct Planner {
     plan.requests += (plan.users + users - 1) / users + 2 * plan.channels + plan.attachments
     plan.losses = losses.sorted
     plan.overLimit = over.sorted
+    plan.fields = FidelityReport.Field.sorted(FidelityReport.Field.all(of: plan.losses, present: present))
     return plan
   }
 
@@ -163,7 +170,11 @@ struct Planner {
     plan.messages += records.count
     for record in records {
       let id = record.message.id?.rawValue ?? ""
-      note(destination.losses(of: .message(form.message(record, users: users.explicit))), id)
+      let written = form.message(record, users: users.explicit)
+      note(destination.losses(of: .message(written)), id)
+      for field in MessageField.allCases where field.isCompared && written.message.value(of: field) != nil {
+        present["message.\(field.rawValue)", default: 0] += 1
+      }
       if form.isPutInWords(record.message) { losses.add(.noticeInWords, of: id) }
       let reactions = form.reactions(of: record, users: users.explicit).count
       if reactions > 0 { losses.add(.reactionMessages, of: id) }

@@ -72,11 +72,11 @@ enum ArchiveCommands {
 
   /// What an archive keeps beside records, and what of the app is not in it.
   struct Others {
-    private let rows: [(kind: String, count: Int)]
+    private let rows: [VendorRowCount]
     private let notRead: [String]
 
     init(of archive: Archive) async throws(ChatError) {
-      rows = try await archive.rowCounts().map { ($0.kind, $0.count) }
+      rows = try await archive.rowCounts()
       notRead = try await archive.leftOut()
     }
 

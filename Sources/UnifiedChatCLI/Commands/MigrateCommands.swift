@@ -39,12 +39,20 @@ enum MigrateCommands {
 
   private static let plan = Command(
     name: "plan", summary: "what would cross, what would not, and how long it takes; writes nothing",
-    options: ends + MigrateOptions.mapping + FilterOptions.specs + [Command.json],
-    examples: ["unifiedchat migrate plan --from rescue.uchat --to openim"]
+    options: ends + MigrateOptions.mapping + FilterOptions.specs + [
+      .value("report", "FILE", "write the plan to a file too (.json, .md or .html)", repeatable: true), Command.json,
+    ],
+    examples: [
+      "unifiedchat migrate plan --from rescue.uchat --to openim",
+      "unifiedchat migrate plan --from rescue.uchat --to openim --report plan.html",
+    ]
   ) { invocation in
     let run = try make(invocation)
     try await requireKnownChannels(invocation, run)
     let plan = try await Running.interruptible(run.progress) { try await run.plan() }
+    for file in invocation.all("report") {
+      try write(plan.json(), html: plan.html(), markdown: plan.markdown(), to: file)
+    }
     Standard.line(invocation.json ? plan.json().text() : plan.words())
     return .success
   }
@@ -112,10 +120,17 @@ enum MigrateCommands {
   }
 
   static func write(_ report: FidelityReport, to file: String) throws {
+    try write(report.json(), html: report.html(), markdown: report.markdown(), to: file)
+  }
+
+  private static func write(
+    _ json: @autoclosure () -> JSONValue, html: @autoclosure () -> String, markdown: @autoclosure () -> String,
+    to file: String
+  ) throws {
     switch (file as NSString).pathExtension {
-    case "json": try Files.write(report.json().bytes() + [0x0A], to: file)
-    case "html": try Files.write(Array(report.html().utf8), to: file)
-    case "md": try Files.write(Array(report.markdown().utf8), to: file)
+    case "json": try Files.write(json().bytes() + [0x0A], to: file)
+    case "html": try Files.write(Array(html().utf8), to: file)
+    case "md": try Files.write(Array(markdown().utf8), to: file)
     default: throw wrongEnding(file)
     }
   }
