@@ -143,6 +143,46 @@ struct ReportTests {
     #expect(plan.markdown().contains("de<vices") && plan.html().contains("de&lt;vices"))
   }
 
+  @Test("a plan goes by the mapping of users: ids, mentions in texts, and whom it would melt into one", arguments: [true, false])
+  func planWithMapping(fromArchive: Bool) async throws {
+    let harness = try MigrationHarness()
+    SampleChats.fill(harness.source)
+    harness.source.state.withLock { state in
+      state.channels[0].messages[10].message.content = .text("hello @user-1 and @user-10")
+      state.channels[0].messages[10].message.mentions = Mentions(users: ["user-1"])
+    }
+    func run(_ mapping: UserMapping) -> MigrationRun {
+      var options = MigrationOptions()
+      options.load.users = mapping
+      return MigrationRun(
+        source: fromArchive ? nil : harness.source, archive: harness.archivePath, destination: harness.destination,
+        readBack: harness.destination, ledger: harness.ledgerPath, options: options, clock: harness.clock)
+    }
+    if fromArchive { try await harness.pull().close() }
+    var mapping = UserMapping(
+      explicit: ["user-5": "five"], rule: try UserMapping.Rule(pattern: "^user-([0-4])$", template: "u"))
+    let melting = try await run(mapping).plan()
+    #expect(melting.collisions.map(\.destination) == ["u"])
+    #expect(melting.collisions.first?.originals == ["user-0", "user-1", "user-2", "user-3", "user-4"])
+    #expect(melting.words().contains("user-0 and user-1") && melting.html().contains("A run would be refused"))
+    #expect(melting.json()["collisions"]?[0]?["destination"]?.string == "u")
+    mapping.rule = try UserMapping.Rule(pattern: "^user-([0-4])$", template: "u$1")
+    let plan = try await run(mapping).plan()
+    #expect(plan.collisions.isEmpty && plan.losses.first { $0.loss == .mappedUser }?.count == 6)
+    #expect(plan.losses.first { $0.loss == .rewrittenMention }?.count == 1)
+    #expect(harness.destination.writes == 0)
+    var options = MigrationOptions()
+    options.load.users = mapping
+    let report = try await MigrationRun(
+      source: harness.source, archive: harness.archivePath, destination: harness.destination,
+      readBack: harness.destination, ledger: harness.ledgerPath, options: options, clock: harness.clock
+    ).run()
+    for name in ["user.id", "message.content.text"] {
+      let (before, after) = (plan.fields.first { $0.field == name }, report.fields.first { $0.field == name })
+      #expect(before?.degraded == after?.degraded && before?.keptElsewhere == after?.keptElsewhere && after != nil, "\(name)")
+    }
+  }
+
   @Test("a plan names what exceeds a limit")
   func overLimit() async throws {
     let harness = try MigrationHarness(MemoryService(vendor: "new", userIDBytes: 5))

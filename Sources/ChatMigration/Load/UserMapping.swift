@@ -73,13 +73,23 @@ extension UserMapping {
   public func collisions(
     in archive: Archive, limits: DestinationLimits, limit: Int = 100
   ) async throws(ChatError) -> [UserCollision] {
+    try await collisions(limits: limits, limit: limit) { after throws(ChatError) in
+      try await archive.users(after: after, limit: 500).map { ($0.ordinal, $0.id) }
+    }
+  }
+
+  /// The same for users who come in pages of their ordinals and ids, up to an empty one.
+  func collisions(
+    limits: DestinationLimits, limit: Int = 100,
+    _ users: (Int64) async throws(ChatError) -> [(ordinal: Int64, id: UserID)]
+  ) async throws(ChatError) -> [UserCollision] {
     guard rule != nil || !explicit.isEmpty else { return [] }
     // On disk, since an archive may hold more users than fit into memory.
     let table = try Database(path: "", mode: .readWrite, operation: .plan)
     try table.execute("CREATE TABLE ids (destination TEXT, ordinal INTEGER, original TEXT)")
     var after: Int64 = 0
     while true {
-      let page = try await archive.users(after: after, limit: 500)
+      let page = try await users(after)
       guard let last = page.last else { break }
       after = last.ordinal
       try table.transaction { () throws(ChatError) in

@@ -8,14 +8,22 @@ extension MigrationPlan {
   public func html() -> String { page.html() }
 
   private var page: ReportPage {
-    let lost = losses.reduce(0) { $1.loss.treatment == .dropped ? $0 + $1.count : $0 } + overLimit.reduce(0) { $0 + $1.count }
-    return ReportPage(
-      title: "Migration plan",
-      sentence: lost == 0
-        ? "All \(messages) messages of \(source) have a place on \(destination). Nothing has been written."
-        : "\(messages) messages of \(source) can be written to \(destination); \(lost) times something of an item is lost. "
-          + "Nothing has been written.",
-      isGood: lost == 0, summary: summary, tables: tables)
+    ReportPage(
+      title: "Migration plan", sentence: sentence + " Nothing has been written.", isGood: lost == 0 && collisions.isEmpty,
+      summary: summary, tables: tables)
+  }
+
+  /// How often something of an item will be lost.
+  private var lost: Int {
+    (losses + overLimit).reduce(0) { $0 + ($1.loss.treatment == .dropped ? $1.count : 0) }
+  }
+
+  private var sentence: String {
+    if !collisions.isEmpty {
+      return "A run would be refused: the mapping gives \(collisions.count) ids to more than one user."
+    }
+    if lost == 0 { return "All \(messages) messages of \(source) have a place on \(destination)." }
+    return "\(messages) messages of \(source) can be written to \(destination); of \(lost) items something is lost."
   }
 
   private var summary: [(String, String)] {
@@ -38,6 +46,10 @@ extension MigrationPlan {
         rows: fields.map {
           $0.counts + [$0.explanations.joined(separator: "; "), $0.examples.joined(separator: ", ")]
         }),
+      ReportTable(
+        title: "Users whom the mapping would melt into one", nothing: "Each user has an id of their own.",
+        columns: ["would be", "users"],
+        rows: collisions.map { [$0.destination.rawValue, $0.originals.map(\.rawValue).joined(separator: ", ")] }),
       ReportTable(
         title: "Over a limit", nothing: "Nothing is over a limit of the destination.",
         columns: ["field", "items", "limit", "examples"],

@@ -18,6 +18,10 @@ extension MigrationPlan {
     if unreadable > 0 {
       lines.append("  \(counted(unreadable, "item")) of the source cannot be read and will be listed, not written.")
     }
+    for collision in collisions.prefix(20) {
+      lines.append("  Refused: \(collision.originals.map(\.rawValue).joined(separator: " and ")) would be one, \(collision.destination).")
+    }
+    if !collisions.isEmpty { lines.append("  A run begins only when the mapping of users gives each an id of their own.") }
     for list in notCarried {
       lines.append("  \(counted(list.count, "row")) of \(list.kind) stay in the archive: no destination has a place for them.")
     }

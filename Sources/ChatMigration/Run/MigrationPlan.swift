@@ -27,6 +27,8 @@ public struct MigrationPlan: Sendable, Hashable {
   public var unreadable = 0
   /// Envelopes of imports that are not believed.
   public var envelopes = 0
+  /// Users whom the mapping would melt into one, at most a hundred ids of them: a run refuses to begin.
+  public var collisions: [UserCollision] = []
   /// What stays in the archive, by the vendor's name of the list. Empty for a plan without an archive.
   public var notCarried: [VendorRowCount] = []
   /// What of the app the source does not read.
@@ -63,6 +65,13 @@ public struct MigrationPlan: Sendable, Hashable {
     object["fields"] = .array(fields.map { $0.json() })
     object["losses"] = .array(losses.map { $0.json() })
     object["overLimit"] = .array(overLimit.map { $0.json() })
+    object["collisions"] = .array(
+      collisions.map { collision in
+        [
+          "destination": .string(collision.destination.rawValue),
+          "originals": .array(collision.originals.map { .string($0.rawValue) }),
+        ]
+      })
     object["notCarried"] = .array(notCarried.map { $0.json() })
     object["notRead"] = .array(notRead.map { .string($0) })
     object["requestsPerSecond"] = JSONValue(requestsPerSecond)
@@ -90,6 +99,8 @@ struct Planner {
   private var plan: MigrationPlan
   private var losses = LoadTally()
   private var over = LoadTally()
+  /// Ids at the destination of users who were met.
+  private var known: [UserID: UserID] = [:]
   /// How many messages have each field.
   private var present: [String: Int] = [:]
   /// Messages that reactions of the present channel become.
@@ -97,6 +108,8 @@ struct Planner {
 
   /// Where nobody tells a rate.
   static let assumedRate = 20.0
+  /// Beyond this the memory of users is let go and filled again.
+  private static let knownCapacity = 50_000
 
   init(
     source: VendorName, destination: any ChatDestination, users: UserMapping, rules: LoadRules,
@@ -119,6 +132,8 @@ struct Planner {
     return plan
   }
 
+  mutating func add(collisions: [UserCollision]) { plan.collisions = collisions }
+
   mutating func add(unreadable: Int, envelopes: Int) {
     plan.unreadable += unreadable
     plan.envelopes += envelopes
@@ -138,9 +153,14 @@ struct Planner {
     guard form.rules.filter.admits(record.user.id) else { return plan.leftOut += 1 }
     plan.users += 1
     let id = record.user.id
-    note(destination.losses(of: .user(form.user(record, id: id))), id.rawValue)
-    if let limit = destination.limits.userIDBytes, id.rawValue.utf8.count > limit, users.explicit[id] == nil {
+    let place = places(of: [id])[id] ?? id
+    let found = destination.losses(of: .user(form.user(record, id: place)))
+    note(found, id.rawValue)
+    let wanted = users.rule?.apply(to: id) ?? id
+    if let limit = destination.limits.userIDBytes, wanted.rawValue.utf8.count > limit, users.explicit[id] == nil {
       over.add(.mappedUser, of: id.rawValue)
+    } else if place != id, !found.contains(where: { $0.field == Loss.mappedUser.field }) {
+      losses.add(.mappedUser, of: id.rawValue)
     }
   }
 
@@ -153,10 +173,12 @@ struct Planner {
     plan.channels += 1
     plan.members += members.count
     plan.channelsByKind[record.channel.kind.recordName, default: 0] += 1
-    note(destination.losses(of: .channel(form.channel(record, asGroup: false, users: users.explicit))), id)
+    let people = [record.channel.createdBy, record.channel.peer].compactMap(\.self) + members.map(\.member.user.id)
+    let users = places(of: people)
+    note(destination.losses(of: .channel(form.channel(record, asGroup: false, users: users))), id)
     for member in members {
       note(
-        destination.losses(of: .member(form.member(member, users: users.explicit))), "\(id)/\(member.member.user.id)")
+        destination.losses(of: .member(form.member(member, users: users))), "\(id)/\(member.member.user.id)")
     }
     if let limit = destination.limits.membersPerChannel, members.count > limit {
       over.add(.tooMany("channel.members", limit, "members"), of: id)
@@ -170,13 +192,17 @@ struct Planner {
     plan.messages += records.count
     for record in records {
       let id = record.message.id?.rawValue ?? ""
-      let written = form.message(record, users: users.explicit)
+      let users = places(of: record.message.namedUsers)
+      let written = form.message(record, users: users)
       note(destination.losses(of: .message(written)), id)
       for field in MessageField.allCases where field.isCompared && written.message.value(of: field) != nil {
         present["message.\(field.rawValue)", default: 0] += 1
       }
       if form.isPutInWords(record.message) { losses.add(.noticeInWords, of: id) }
-      let reactions = form.reactions(of: record, users: users.explicit).count
+      if form.rules.rewritesMentions, form.rewrites(record.message, users: users) {
+        losses.add(.rewrittenMention, of: id)
+      }
+      let reactions = form.reactions(of: record, users: users).count
       if reactions > 0 { losses.add(.reactionMessages, of: id) }
       reactionMessages += reactions
       for attachment in record.message.content.attachments {
@@ -198,6 +224,21 @@ struct Planner {
     plan.requests += (messages + reactionMessages + batch - 1) / batch
     plan.reactionMessages += reactionMessages
     reactionMessages = 0
+  }
+
+  /// Ids at the destination that are not the own ones, as long as nobody else has them.
+  private mutating func places(of ids: [UserID]) -> [UserID: UserID] {
+    guard users.rule != nil || !users.explicit.isEmpty || destination.limits.userIDBytes != nil else { return [:] }
+    var changed: [UserID: UserID] = [:]
+    for id in ids where changed[id] == nil {
+      let place = known[id] ?? users.candidates(for: id, limits: destination.limits).first ?? id
+      if known[id] == nil {
+        if known.count >= Self.knownCapacity { known = [:] }
+        known[id] = place
+      }
+      if place != id { changed[id] = place }
+    }
+    return changed
   }
 
   private mutating func note(_ found: [Loss], _ id: String) { for loss in found { losses.add(loss, of: id) } }

@@ -346,6 +346,7 @@ extension Planner {
     progress.begin(.planning, total: counts.messages)
     planner.add(unreadable: counts.unreadable, envelopes: counts.envelopes)
     planner.add(notCarried: try await archive.rowCounts(), notRead: try await archive.leftOut())
+    planner.add(collisions: try await load.users.collisions(in: archive, limits: destination.limits))
     var after: Int64 = 0
     while let last = try await planner.users(archive, after) { after = last }
     after = 0
@@ -389,10 +390,19 @@ extension Planner {
       requestsPerSecond: rate, progress: progress)
     progress.begin(.planning, total: check.messages)
     planner.add(notCarried: [], notRead: check.leftOut)
+    var people: [UserID] = []
     try await walk({ cursor throws(ChatError) in try await source.users(after: cursor) }) { page in
       planner.add(page.unreadable)
-      for user in page.items where filter.admits(user.user.id) { planner.add(user) }
+      for user in page.items where filter.admits(user.user.id) {
+        planner.add(user)
+        people.append(user.user.id)
+      }
     }
+    planner.add(
+      collisions: try await load.users.collisions(limits: destination.limits) { [people] after in
+        let start = min(Int(clamping: after), people.count)
+        return people[start..<min(start + 500, people.count)].enumerated().map { (Int64(start + $0 + 1), $1) }
+      })
     var channels: [ChannelRecord] = []
     try await walk({ cursor throws(ChatError) in try await source.channels(after: cursor) }) { page in
       planner.add(page.unreadable)
