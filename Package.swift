@@ -24,9 +24,10 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], path: String? = 
 }
 
 /// The three targets of a vendor, and their tests. The emulator never sees the adapter, so that what they
-/// share is the wire alone.
+/// share is the wire alone. One vendor's own clients leave databases behind, which its adapter reads.
 func vendorTargets(_ vendor: String) -> [Target] {
-  [
+  let databases: [Target.Dependency] = vendor == "LeanCloud" ? ["CSQLite"] : []
+  return [
     library(
       "\(vendor)Wire", ["UnifiedChat", "ChatJSON", "ChatCrypto", "ChatInterchange"],
       path: "Adapters/\(vendor)/Wire"),
@@ -35,7 +36,7 @@ func vendorTargets(_ vendor: String) -> [Target] {
       [
         .target(name: "\(vendor)Wire"), "UnifiedChat", "ChatJSON", "ChatCrypto", "ChatInterchange",
         "ChatTransport",
-      ],
+      ] + databases,
       path: "Adapters/\(vendor)/Adapter"),
     library(
       "\(vendor)Emulator",
@@ -49,7 +50,7 @@ func vendorTargets(_ vendor: String) -> [Target] {
       [
         .target(name: "\(vendor)Wire"), .target(name: "\(vendor)Adapter"), .target(name: "\(vendor)Emulator"),
         "UnifiedChat", "ChatJSON", "ChatCrypto", "ChatInterchange", "ChatTransport", "ChatEmulation",
-      ]),
+      ] + databases),
   ]
 }
 
@@ -151,7 +152,9 @@ let package = Package(
       ], path: "Tests/Conformance"),
     tests("MutantTests", ["ChatConformance", "ChatHarness", "ChatClient", "UnifiedChat"], path: "Tests/Mutants"),
     tests("ChatSamplesTests", ["ChatSamples", "UnifiedChat", "ChatJSON", "ChatInterchange"]),
-    tests("UnifiedChatCLITests", ["UnifiedChat", "ChatJSON", "ChatInterchange", "UnifiedChatCLI", "HelloChat"]),
+    tests(
+      "UnifiedChatCLITests",
+      ["UnifiedChat", "ChatJSON", "ChatInterchange", "UnifiedChatCLI", "HelloChat", "CSQLite"]),
     tests("ArchitectureTests", []),
     // Every parser of bytes from outside: mutated in the tests, and by libFuzzer in the program.
     library(
