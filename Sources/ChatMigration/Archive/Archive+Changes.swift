@@ -96,6 +96,30 @@ extension Archive {
     try database.run("DELETE FROM members WHERE " + gone, .integer(channel))
   }
 
+  /// Those whom a better list than the one that is here does not name.
+  func removeMembers(of channel: Int64, except listed: Set<UserID>) throws(ChatError) {
+    var last: UserID?
+    while true {
+      let page = try members(of: channel, after: last, limit: 500)
+      guard !page.isEmpty else { return }
+      var gone: [UserID] = []
+      for stored in page {
+        let user = try stored.member().member.user.id
+        last = user
+        if !listed.contains(user) { gone.append(user) }
+      }
+      try database.transaction { [gone] () throws(ChatError) in
+        for user in gone {
+          try database.run(
+            "INSERT INTO changes (list, channel, id, removed) VALUES ('members', ?, ?, 1)", .integer(channel),
+            .text(user.rawValue))
+          try database.run(
+            "DELETE FROM members WHERE channel = ? AND user = ?", .integer(channel), .text(user.rawValue))
+        }
+      }
+    }
+  }
+
   /// What is older than the oldest message that can still be read has expired at the source, and was not deleted.
   private func removeGoneMessages(of channel: Int64) throws(ChatError) {
     let gone = """

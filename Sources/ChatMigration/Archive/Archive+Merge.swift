@@ -10,6 +10,8 @@ public struct MergeSummary: Sendable, Hashable {
   public var messages = 0
   /// Channels whose messages were put into order again.
   public var reordered = 0
+  /// Channels and messages that were known at second hand and took a better form.
+  public var replaced = 0
   public var unreadable = 0
   /// Of what is no record.
   public var rows = 0
@@ -20,7 +22,8 @@ public struct MergeSummary: Sendable, Hashable {
 }
 
 extension Archive {
-  /// Takes in what another archive has and this one has not, by id: what is here already stays as it is.
+  /// Takes in what another archive has and this one has not, by id: what is here already stays as it is, unless it is
+  /// known at second hand (`SecondHand`) and the other one knows it from the service, or knows more.
   ///
   /// Older messages come before newer ones, wherever they are from: messages of such channels get new numbers, so that a
   /// ledger of an earlier load does not go on with them.
@@ -87,13 +90,18 @@ extension Archive {
   private func merge(
     _ channel: ArchivedChannel, of other: Archive, _ summary: inout MergeSummary
   ) async throws(ChatError) {
-    if try self.channel(channel.id) == nil {
+    let known = try self.channel(channel.id)
+    let isBetter = known.map { SecondHand.replaces($0.stored.raw, with: channel.stored.raw) } ?? true
+    if isBetter {
       let row = ChannelRow(try channel.stored.channel())
       try database.transaction { () throws(ChatError) in try put(row) }
-      summary.channels += 1
+      if known == nil { summary.channels += 1 } else { summary.replaced += 1 }
     }
     guard let own = try self.channel(channel.id)?.ordinal else { return }
-    try await mergeMembers(of: channel.ordinal, other, into: own, &summary)
+    // Where the channel is known better, a list of members at second hand is an old one.
+    if isBetter || SecondHand.knowledge(of: channel.stored.raw) == nil {
+      try await mergeMembers(of: channel.ordinal, other, into: own, replaces: known != nil && isBetter, &summary)
+    }
     let last = Int64(try database.count("SELECT max(ordinal) FROM messages WHERE channel = ?", .integer(own)))
     var after: Int64 = 0
     while true {
@@ -103,7 +111,11 @@ extension Archive {
       let known = try messages(in: own, ids: page.map(\.id))
       var rows: [MessageRow] = []
       var fetched: [FetchedFile] = []
-      for stored in page where known[stored.id] == nil {
+      for stored in page {
+        if let old = known[stored.id] {
+          guard SecondHand.replaces(old.stored.raw, with: stored.stored.raw) else { continue }
+          summary.replaced += 1
+        }
         let record = try stored.stored.message()
         for attachment in record.message.content.attachments {
           if let file = try await other.carry(attachment, to: self) { fetched.append(file) }
@@ -118,22 +130,27 @@ extension Archive {
     if try reorder(own, since: last) { summary.reordered += 1 }
   }
 
+  /// - Parameter replaces: whether the other's list takes the place of the one that is here.
   private func mergeMembers(
-    of channel: Int64, _ other: Archive, into own: Int64, _ summary: inout MergeSummary
+    of channel: Int64, _ other: Archive, into own: Int64, replaces: Bool, _ summary: inout MergeSummary
   ) async throws(ChatError) {
     var last: UserID?
+    var listed: Set<UserID> = []
     while true {
       let page = try await other.members(of: channel, after: last, limit: 500)
-      guard !page.isEmpty else { return }
+      guard !page.isEmpty else { break }
       var rows: [MemberRow] = []
       for stored in page {
         let row = MemberRow(try stored.member())
         last = row.user
-        if try member(row.user, of: own) == nil { rows.append(row) }
+        let isNew = try member(row.user, of: own) == nil
+        if isNew { summary.members += 1 }
+        if isNew || replaces { rows.append(row) }
+        if replaces { listed.insert(row.user) }
       }
       try database.transaction { [rows] () throws(ChatError) in for row in rows { try put(row, channel: own) } }
-      summary.members += rows.count
     }
+    if replaces { try removeMembers(of: own, except: listed) }
   }
 
   /// Puts the messages that came after `last` among the older ones, by their times. The older ones keep their order,

@@ -132,6 +132,10 @@ extension Archive {
       "INSERT OR IGNORE INTO channels (id, kind, record, raw) VALUES (?, ?, ?, ?)", .text(row.id.rawValue),
       .text(row.kind), .text(row.stored.json), .text(row.stored.raw))
     guard database.changes == 0 else { return }
+    let isAdmitted = try admits(row.stored) { () throws(ChatError) in
+      try database.first("SELECT raw FROM channels WHERE id = ?", .text(row.id.rawValue)) { $0.text(0) }
+    }
+    guard isAdmitted else { return }
     let ordinal = try database.first("SELECT ordinal FROM channels WHERE id = ?", .text(row.id.rawValue)) { row in
       row.integer(0)
     }
@@ -185,7 +189,19 @@ extension Archive {
     return Int64(max(last, removed))
   }
 
+  /// What is known at second hand takes the place of nothing but what is so too and knows less.
+  private func admits(_ new: StoredRecord, known: () throws(ChatError) -> String?) throws(ChatError) -> Bool {
+    guard SecondHand.knowledge(of: new.raw) != nil else { return true }
+    return SecondHand.replaces(try known(), with: new.raw)
+  }
+
   private func replace(_ row: MessageRow, channel: Int64) throws(ChatError) {
+    let isAdmitted = try admits(row.stored) { () throws(ChatError) in
+      try database.first(
+        "SELECT raw FROM messages WHERE channel = ? AND id = ?", .integer(channel), .text(row.id.rawValue)
+      ) { $0.text(0) }
+    }
+    guard isAdmitted else { return }
     try database.run(
       """
       UPDATE messages SET sender = ?3, created_at = ?4, kind = ?5, record = ?6
