@@ -6,7 +6,8 @@ import UnifiedChat
 
 /// Reads what was exported by hand, without any account: files of the dashboard (`_Conversation`, `_User`,
 /// `_ConversationMemberInfo`, `AVOSRealtimeGroups`; as they are `_Installation`, `_Followee` and others) and saved pages of
-/// REST history.
+/// REST history; beside them, what devices still have: databases of the official client libraries, and an app's own table
+/// of the 2014 model. What the service told stands above what a device kept (`SecondHand`).
 ///
 /// Merged with what is read over REST by putting both into one archive: ids tell what is the same.
 public struct LeanCloudExport: ChatSource {
@@ -29,6 +30,10 @@ public struct LeanCloudExport: ChatSource {
     var timestamp: Int64
     var id: MessageID
     var row: LeanCloudExportFiles.Row
+    /// When its keeper knew it to be changed last; nil: as the service told it.
+    var knownAt: Int64?
+    /// Its id was made up here, since the table that it is from has none.
+    var content: LeanCloudPeerTable.Content?
   }
 
   /// - Parameters:
@@ -58,7 +63,7 @@ public struct LeanCloudExport: ChatSource {
     let read = Self.messages(files, &faults)
     messages = read.messages
     let named = Set(conversations.map(\.id))
-    orphans = read.traces.list.map { ChannelRecord(channel: $0.channel) }
+    orphans = read.traces.list.map(\.record)
       .filter { !named.contains($0.channel.id) }.sorted { $0.channel.id < $1.channel.id }
     self.faults = faults
   }
@@ -68,7 +73,7 @@ public struct LeanCloudExport: ChatSource {
   private static func conversations(
     _ files: LeanCloudExportFiles, _ faults: inout [UnreadableRecord]
   ) -> [(id: ChannelID, row: LeanCloudExportFiles.Row)] {
-    var last: [ChannelID: (row: LeanCloudExportFiles.Row, updated: Timestamp)] = [:]
+    var last: [ChannelID: (row: LeanCloudExportFiles.Row, updated: Timestamp, isTold: Bool)] = [:]
     for name in ["AVOSRealtimeGroups", "_Conversation"] {
       for row in files.rows[name] ?? [] {
         guard let value = files.value(row), let id = value["objectId"]?.string, !id.isEmpty else {
@@ -78,8 +83,11 @@ public struct LeanCloudExport: ChatSource {
           continue
         }
         let updated = LeanCloudConversation.date(value["updatedAt"]) ?? Timestamp(milliseconds: .min)
-        if let known = last[ChannelID(id)], known.updated > updated { continue }
-        last[ChannelID(id)] = (row, updated)
+        let isTold = value[SecondHand.member] == nil
+        if let known = last[ChannelID(id)] {
+          if known.isTold != isTold ? known.isTold : known.updated > updated { continue }
+        }
+        last[ChannelID(id)] = (row, updated, isTold)
       }
     }
     return last.map { ($0.key, $0.value.row) }.sorted { $0.0 < $1.0 }
@@ -113,21 +121,37 @@ public struct LeanCloudExport: ChatSource {
         continue
       }
       traces.add(value)
-      found[ChannelID(name), default: []].append(Item(timestamp: time, id: MessageID(id), row: row))
+      let item = Item(
+        timestamp: time, id: MessageID(id), row: row, knownAt: value[SecondHand.member].map { $0["at"]?.int ?? 0 },
+        content: LeanCloudPeerTable.Content(value))
+      found[ChannelID(name), default: []].append(item)
     }
-    for channel in found.keys {
-      found[channel]?.sort { ($0.timestamp, $0.id) < ($1.timestamp, $1.id) }
-    }
-    // A message that was edited between two exports keeps id and time; the file read last wins.
-    let unique = found.mapValues { items in
-      items.reduce(into: [Item]()) { kept, item in
-        if kept.last?.id == item.id { kept.removeLast() }
-        kept.append(item)
-      }
-    }
+    let unique = found.mapValues { items in Self.distinct(items) { files.value($0.row) } }
     var named: [ChannelID: [Item]] = [:]
     for trace in traces.list { named[trace.channel.id] = unique[ChannelID(trace.id)] }
     return (named, traces)
+  }
+
+  /// By id, in the order of time and id. A message that was edited between two exports keeps its id: what the service told
+  /// stands above what a device kept, of two devices the later change, of two exports the file read last.
+  private static func distinct(_ items: [Item], value: (Item) -> JSONValue?) -> [Item] {
+    var best: [MessageID: Item] = [:]
+    for item in items {
+      guard let known = best[item.id] else {
+        best[item.id] = item
+        continue
+      }
+      switch (known.knownAt, item.knownAt) {
+      case (nil, .some): continue
+      case (.some(let old), .some(let new)) where new <= old: continue
+      default: best[item.id] = item
+      }
+    }
+    let sorted = best.values.sorted { ($0.timestamp, $0.id) < ($1.timestamp, $1.id) }
+    guard sorted.contains(where: { $0.content != nil }) else { return sorted }
+    // Where the service or another table tells the id, the made up one is of the same message.
+    let named = Set(sorted.filter { $0.content == nil }.compactMap(value).compactMap(LeanCloudPeerTable.Content.init(any:)))
+    return sorted.filter { $0.content.map { !named.contains($0) } ?? true }
   }
 
   // MARK: Source
@@ -144,9 +168,15 @@ public struct LeanCloudExport: ChatSource {
     let leftOut = files.rows.keys.sorted().filter { !Self.understood.contains($0) }.map { name in
       "\(files.rows[name]?.count ?? 0) rows of \(name.isEmpty ? "an unknown class" : name): no part of chat"
     }
+    let unnamed = messages.values.reduce(0) { $0 + $1.count { $0.content != nil } }
+    if unnamed > 0 {
+      notes.append(
+        "\(unnamed) messages of the 2014 model come without an id: what the service has of them too is told apart only "
+          + "where it lies in the same folder as saved pages of history")
+    }
     return SourceCheck(
       users: files.rows["_User"]?.count ?? 0, channels: conversations.count + orphans.count,
-      messages: messages.values.reduce(0) { $0 + $1.count }, notes: notes, leftOut: leftOut)
+      messages: messages.values.reduce(0) { $0 + $1.count }, notes: notes, leftOut: leftOut + files.leftOut)
   }
 
   private static let understood = Set(

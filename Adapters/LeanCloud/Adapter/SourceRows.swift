@@ -32,7 +32,10 @@ enum LeanCloudRows {
 
   static func channel(_ row: JSONObject, _ envelopes: EnvelopeReader) -> Read<ChannelRecord> {
     let raw = JSONText(unchecked: JSONValue.object(row).text())
-    guard let read = LeanCloudConversation.channel(row, .tool(envelopes)) else {
+    // The mark is no column of the app.
+    var columns = row
+    columns[SecondHand.member] = nil
+    guard let read = LeanCloudConversation.channel(columns, .tool(envelopes)) else {
       return .failure(UnreadableRecord(kind: "channel", reason: "no objectId", raw: raw))
     }
     return .success(

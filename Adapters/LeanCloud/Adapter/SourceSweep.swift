@@ -1,3 +1,4 @@
+import ChatInterchange
 import ChatJSON
 import LeanCloudWire
 import UnifiedChat
@@ -72,7 +73,7 @@ extension LeanCloudSource {
       if let row = rows[trace.id] {
         records.append(row)
       } else if model == .conversation || !trace.isConversation {
-        records.append(ChannelRecord(channel: trace.channel))
+        records.append(trace.record)
       }
     }
     return (records, unreadable)
@@ -103,6 +104,12 @@ struct LeanCloudTraces {
           id: LeanCloudPair.channel(UserID(one), UserID(other)), kind: .direct, isDistinct: true, memberCount: 2)
       }
       return Channel(id: ChannelID(id), kind: .group)
+    }
+
+    /// Whoever still knows the conversation's row, a device for one, knows more.
+    var record: ChannelRecord {
+      let row = SecondHand.mark(["objectId": .string(id)], at: 0, ["of": "history"])
+      return ChannelRecord(channel: channel, raw: JSONText(unchecked: JSONValue.object(row).text()))
     }
   }
 
