@@ -44,7 +44,7 @@ enum ArchiveWriting {
     name: "import", summary: "make an archive of JSON Lines or of a vendor's export files, or merge them into one",
     options: [
       .value("to", "FILE", "the archive", required: true),
-      .value("export", "VENDOR", "the input is what this vendor's dashboard or its clients export: a file or a folder"),
+      .value("export", "VENDOR", "the input is what this vendor's dashboard or its clients export or keep on devices: a file or a folder"),
       .value("vendor", "NAME", "where records came from, when no manifest tells"),
       Settings.configOption,
       .value("profile", "NAME", "with --export: whose admin secret checks what an import kept beside items"),
@@ -53,8 +53,11 @@ enum ArchiveWriting {
     examples: [
       "unifiedchat archive import rescue.jsonl --to copy.uchat",
       "unifiedchat archive import leancloud-export/ --export leancloud --to rescue.uchat",
+      "unifiedchat archive import phones/ --export leancloud --to rescue.uchat",
     ],
-    details: "What an archive holds already stays as it is; older messages come before newer ones.",
+    details: "What an archive holds already stays as it is; older messages come before newer ones. What a device kept "
+      + "yields to what the service told, and to a device that knows a later change. Devices' databases are copied, "
+      + "never opened; leave a -wal beside its database.",
     run: runImport)
 
   private static func runImport(_ invocation: Invocation) async throws -> ExitCode {
@@ -102,7 +105,8 @@ enum ArchiveWriting {
     Standard.line(
       "new: \(summary.users) users, \(summary.channels) channels, \(summary.members) members, \(summary.messages) "
         + "messages, \(summary.rows) rows of the vendor's own; \(summary.unreadable) unreadable; messages of "
-        + "\(summary.reordered) channels were put into order")
+        + "\(summary.reordered) channels were put into order"
+        + (summary.replaced == 0 ? "" : "; \(summary.replaced) took a better form"))
     for thing in check.leftOut { Standard.line("not read: \(MessageText.safe(thing))") }
     ArchiveCommands.tellEnvelopes(summary.envelopes, in: invocation.value("to") ?? "")
     return summary.unreadable == 0 ? .success : .different
