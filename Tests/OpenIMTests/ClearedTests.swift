@@ -1,3 +1,4 @@
+import ChatEmulation
 import ChatInterchange
 import ChatJSON
 import ChatTransport
@@ -143,5 +144,27 @@ struct OpenIMClearedTests {
       ])
     #expect(page.next == nil && page.items[1].channel == id)
     #expect(try await harness.source.check().leftOut.count == 2)
+  }
+
+  @Test("a tombstone that a stopped run has sent and not taken back is taken back by the next one, once")
+  func tombstone() async throws {
+    let harness = try ToolHarness()
+    let id = try await filled(inGroup: true, harness)
+    let control = EmulatorControl(harness.host)
+    _ = try await control.add(
+      FaultRule(FaultRule.Match("recall"), do: .fail(EmulatorFailure("server")), times: 1))
+    let message = Samples.message(Samples.group, 7, .recalled(by: "alice", at: nil), sender: "alice")
+    _ = try? await harness.destination.putMessages([message], in: id)
+    func revocations() async -> Int {
+      await harness.host.coverage.first { $0.endpoint == "POST /msg/revoke_msg" }?.calls ?? 0
+    }
+    let before = await revocations()
+    for _ in 1...2 {
+      let next = try OpenIMDestination(
+        profile: harness.profile, environment: harness.environment, transports: harness.host.transports)
+      #expect(try await next.existing(in: id, after: nil).items.count == 7)
+    }
+    #expect(await revocations() == before + 1)
+    #expect(try await harness.messages(in: id).map(\.message.isRecalled) == Array(repeating: false, count: 6) + [true])
   }
 }

@@ -356,7 +356,8 @@ extension OpenIMAdapter {
   ) async throws(ChatError) -> Attachment {
     let bytes = try Self.bytes(of: attachment)
     var uploaded = attachment
-    uploaded.sha256 = Hex.encode(Digest.sha256(bytes))
+    // A long file takes its time, and pushes must not wait for it.
+    uploaded.sha256 = await Task.detached { Hex.encode(Digest.sha256(bytes)) }.value
     uploaded.size = Int64(bytes.count)
     let owner = try me(.upload).rawValue
     let file = attachment.name.map(OpenIMUploader.safeName) ?? "file"

@@ -8,9 +8,14 @@ extension OpenIMDestination {
     in channel: ChannelID, after cursor: Cursor?
   ) async throws(ChatError) -> SourcePage<ExistingMessage> {
     let page = try await source.pull(channel, after: cursor)
-    let items = page.messages.compactMap { data -> ExistingMessage? in
-      guard let origin = data.read(in: channel.rawValue, view)?.origin else { return nil }
-      return ExistingMessage(origin: origin, id: MessageID(data.serverMsgID))
+    var items: [ExistingMessage] = []
+    for data in page.messages {
+      guard let read = data.read(in: channel.rawValue, view), let origin = read.origin else { continue }
+      // A run that was stopped between the two has sent a tombstone and not taken it back.
+      if read.message.isRecalled, data.contentType != OpenIMNotice.revoked {
+        try await revoke(data.seq, by: data.sendID, in: channel)
+      }
+      items.append(ExistingMessage(origin: origin, id: MessageID(data.serverMsgID)))
     }
     return SourcePage(items: items, next: page.next)
   }

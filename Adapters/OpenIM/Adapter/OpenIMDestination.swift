@@ -438,7 +438,7 @@ public actor OpenIMDestination: ChatDestination {
     let seqs = try await call(
       "/msg/get_conversations_has_read_and_max_seq",
       ["userID": .string(sender), "conversationIDs": [.string(channel.rawValue)]])
-    guard let last = seqs["seqs"]?[channel.rawValue]?["maxSeq"]?.int else { return }
+    let last = seqs["seqs"]?[channel.rawValue]?["maxSeq"]?.int ?? 0
     let data = try await call(
       "/msg/pull_msg_by_seq",
       [
@@ -448,7 +448,15 @@ public actor OpenIMDestination: ChatDestination {
         ],
       ])
     let messages = data["msgs"]?[channel.rawValue]?["Msgs"]?.array ?? []
-    guard let seq = messages.first(where: { $0["serverMsgID"]?.string == id })?["seq"]?.int else { return }
+    guard let seq = messages.first(where: { $0["serverMsgID"]?.string == id })?["seq"]?.int else {
+      throw ChatError(
+        .protocolViolation, operation: .writeDestination,
+        detail: "a tombstone was written and is not among the newest messages of \(channel); run the same command again")
+    }
+    try await revoke(seq, by: sender, in: channel)
+  }
+
+  func revoke(_ seq: Int64, by sender: String, in channel: ChannelID) async throws(ChatError) {
     try await call(
       "/msg/revoke_msg",
       ["userID": .string(sender), "conversationID": .string(channel.rawValue), "seq": .int(seq)])
