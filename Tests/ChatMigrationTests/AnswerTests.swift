@@ -117,7 +117,12 @@ struct AnswerTests {
     }
     func astray(_ summary: LoadSummary) -> CountedLoss? { summary.losses.first { $0.loss == .answerAstray } }
     let fresh = try prepared()
-    let expected = astray(try await fresh.load(try await fresh.pull()))
+    let archive = try await fresh.pull()
+    // A plan knows the order, too.
+    let plan = try await Planner.plan(
+      archive, fresh.destination, LoadOptions(), nil, ProgressReporter(clock: fresh.clock))
+    let expected = astray(try await fresh.load(archive))
+    #expect(plan.losses.first { $0.loss == .answerAstray }?.count == expected?.count)
     #expect((expected?.count ?? 0) == (inAnyOrder ? shape.alwaysEarly : shape.early.union(shape.alwaysEarly)).count)
     for point in 3..<10 {
       let harness = try prepared()

@@ -219,6 +219,20 @@ struct Planner {
     progress.add(everything.count)
   }
 
+  /// What of links is lost because of the order in which messages are written, as far as the archive tells it.
+  /// - Parameters: messages that are written in one go, their places in the channel, and those of what they answer.
+  mutating func addAstray(_ records: [MessageRecord], at places: [Int64], _ ordinals: [MessageID: Int64]) {
+    let beside = destination.limits.takesAnyOrder ? Set(records.compactMap(\.message.id)) : []
+    for (record, place) in zip(records, places) where form.rules.admits(record.message) {
+      guard let id = record.message.id else { continue }
+      let there = record.message.targets.filter { target in
+        ordinals[target].map { $0 < place } == true || target != id && beside.contains(target)
+      }
+      let astray = record.message.astray(Dictionary(there.map { ($0, $0) }, uniquingKeysWith: { one, _ in one }))
+      for loss in astray { losses.add(loss, of: id.rawValue) }
+    }
+  }
+
   mutating func endChannel(messages: Int) {
     let batch = max(1, min(destination.limits.batch, destination.limits.messagesPerRequest ?? .max))
     plan.requests += (messages + reactionMessages + batch - 1) / batch

@@ -360,17 +360,29 @@ extension Planner {
         for stored in page { members.append(try stored.member()) }
       }
       planner.add(try channel.stored.channel(), members: members)
-      var ordinal: Int64 = 0
-      while true {
-        let page = try await archive.messages(in: after, after: ordinal, limit: 500)
-        guard let last = page.last else { break }
-        ordinal = last.ordinal
-        planner.add(try page.map { stored throws(ChatError) in try stored.stored.message() })
-      }
+      try await planner.messages(archive, after)
       planner.endChannel(messages: try await archive.messageCount(of: after))
     }
     progress.end()
     return planner.finish()
+  }
+
+  /// All of a channel, in the calls in which they are written.
+  private mutating func messages(_ archive: Archive, _ channel: Int64) async throws(ChatError) {
+    let batch = max(1, destination.limits.batch)
+    var ordinal: Int64 = 0
+    while true {
+      let page = try await archive.messages(in: channel, after: ordinal, limit: batch * max(1, 500 / batch))
+      guard let last = page.last else { return }
+      ordinal = last.ordinal
+      for part in page.chunks(of: batch) {
+        let records = try part.map { stored throws(ChatError) in try stored.stored.message() }
+        let targets = records.flatMap(\.message.targets)
+        add(records)
+        guard !targets.isEmpty else { continue }
+        addAstray(records, at: part.map(\.ordinal), try await archive.ordinals(of: targets, in: channel))
+      }
+    }
   }
 
   private mutating func users(_ archive: Archive, _ after: Int64) async throws(ChatError) -> Int64? {
