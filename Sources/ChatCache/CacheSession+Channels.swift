@@ -210,6 +210,12 @@ extension CacheSession {
     try database.run("UPDATE channels SET is_hidden_here = ? WHERE id = ?", [SQLValue(isHidden), .text(id.rawValue)])
   }
 
+  /// A channel that is hidden on this device stays so until its next message.
+  public func showAgain(_ id: ChannelID) throws(ChatError) {
+    try database.run(
+      "UPDATE channels SET is_hidden_here = 0 WHERE id = ? AND is_hidden_here = 1", [.text(id.rawValue)])
+  }
+
   public func setLocalExtension(_ data: JSONText?, of id: ChannelID) throws(ChatError) {
     try touchChannel(id)
     try database.run("UPDATE channels SET local_extension = ? WHERE id = ?", [SQLValue(data?.text), .text(id.rawValue)])

@@ -81,6 +81,7 @@ extension Chat {
       let lifts = sendClears && message.threadParent == nil
       (told, isUnknownChannel) = try store(in: message.channel) { session throws(ChatError) in
         let change = try session.merge(message)
+        if case .inserted = change { try session.showAgain(message.channel) }
         if isOnline, message.threadParent == nil {
           // Whatever is newer arrives by itself from now on.
           try session.cover(CachedRange(low: position, high: .highest), in: message.channel)

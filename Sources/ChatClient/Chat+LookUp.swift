@@ -84,6 +84,7 @@ extension Chat {
         }
       }
       if let range { try session.cover(range, in: channel) }
+      if !missed.isEmpty { try session.showAgain(channel) }
       // Told as part of what was missed, not once more when its push comes late.
       var expected = shown
       for id in source == .catchUp ? messages.compactMap(\.id) : missed + toldBefore { expected[id] = nil }
