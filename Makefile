@@ -3,6 +3,8 @@
 # make bench  prints every speed claim as a ratio; make deps installs the C libraries of the system
 # make fuzz   libFuzzer on every parser, FUZZ_SECONDS each
 # make kill   kills a busy client KILL_POINTS times and looks for what was lost or doubled
+# make stress  every case on every adapter, the long ones too, in process and over sockets; and STRESS_STEPS random
+#              operations against a model
 # make pairs  moves real logs (../shared/data) between all vendors, each move killed twenty times
 # make sanitize  tests of the core targets under the thread sanitizer; make sbom prints the bill of materials
 
@@ -11,7 +13,7 @@ CHECKED = --explicit-target-dependency-import-check error
 DATA ?=
 VENV = .build/venv
 
-.PHONY: demo test bench fuzz kill pairs sanitize sbom deps build schemas format clean
+.PHONY: demo test bench fuzz kill stress pairs sanitize sbom deps build schemas format clean
 
 demo: deps
 	$(SWIFT) build -c release --product unifiedchat
@@ -50,6 +52,14 @@ kill: deps
 pairs: deps
 	$(SWIFT) build --build-tests
 	UNIFIEDCHAT_STRESS=1 $(SWIFT) test --skip-build --no-parallel --filter KillTests/real
+
+STRESS_STEPS ?= 20000
+
+stress: deps
+	$(SWIFT) build --product unifiedchat
+	.build/debug/unifiedchat conformance --level stress
+	.build/debug/unifiedchat conformance --level stress --target loopback --adapter sendbird,openim,leancloud,leancloud-session
+	.build/debug/unifiedchat conformance --model $(STRESS_STEPS)
 
 CORE_TESTS = UnifiedChatTests|ChatJSONTests|ChatCryptoTests|ChatTransportTests|ChatEmulationTests|ChatCacheTests|ChatClientTests
 

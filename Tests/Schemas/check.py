@@ -7,6 +7,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 from jsonschema import Draft202012Validator
 
@@ -45,6 +46,25 @@ def check_records(program):
     return len(records)
 
 
+def check_report(program):
+    """A report of the conformance suite fits, whether its cases pass, are skipped or differ as declared."""
+    validator = Draft202012Validator(load(SCHEMAS / "conformance-report.schema.json"))
+    cases = ["SEND-01", "CONN-09", "MEMB-03", "LIMIT-01"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "report.json"
+        command = [program, "conformance", "--adapter", "ideal,openim", "--json", str(path)]
+        for case in cases:
+            command += ["--case", case]
+        # A case that fails is another test's business; its report has to fit all the same.
+        subprocess.run(command, capture_output=True)
+        report = load(path)
+    for error in validator.iter_errors(report):
+        expect(False, f"conformance report: {error.message[:200]}")
+    results = [case for adapter in report["adapters"] for case in adapter["cases"]]
+    expect(len(results) == 2 * len(cases), "conformance report: every case of every adapter")
+    return len(results)
+
+
 def check_samples():
     """Frames beside a schema (`NAME.schema.json` and `NAME.samples.jsonl`) fit it."""
     count = 0
@@ -61,10 +81,10 @@ def check_samples():
 
 def main():
     program = sys.argv[1]
-    counts = (check_schemas(), check_records(program), check_samples())
+    counts = (check_schemas(), check_records(program), check_report(program), check_samples())
     for failure in failures:
         print(failure, file=sys.stderr)
-    print("schemas: %d valid, %d sample records and %d recorded frames checked, %d failures" % (*counts, len(failures)))
+    print("schemas: %d valid, %d sample records, %d verdicts and %d recorded frames checked, %d failures" % (*counts, len(failures)))
     sys.exit(1 if failures else 0)
 
 
