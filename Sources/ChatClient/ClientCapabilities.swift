@@ -1,7 +1,7 @@
 import UnifiedChat
 
 /// What the client adds to an adapter.
-enum ClientCapabilities {
+public enum ClientCapabilities {
   /// Made by the cache where the vendor has none, for this device alone.
   static let made: [Capability: String] = [
     .messageLocalExtension: "in the cache of this device",
@@ -12,7 +12,8 @@ enum ClientCapabilities {
     .searchLocal: "over the cache of this device",
   ]
 
-  static func effective(_ adapter: CapabilitySet) -> CapabilitySet {
+  /// What an app can do, as `Chat.capabilities` says it, where an adapter declares `adapter`.
+  public static func effective(_ adapter: CapabilitySet) -> CapabilitySet {
     CapabilitySet(
       Dictionary(
         uniqueKeysWithValues: Capability.allCases.map { capability in

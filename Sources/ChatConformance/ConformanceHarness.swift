@@ -71,6 +71,9 @@ public protocol ConformanceHarness: Sendable {
   var codes: [Int: String] { get }
   /// A body of a request's answer with an error inside, and its code; nil where clients ask by frames.
   var errorBody: (text: String, code: String)? { get }
+  /// Cases that find nothing to look at here, by id, and why: reports print it. A case that gives up on its way and does
+  /// not stand here fails.
+  var declaredSkips: [String: String] { get }
   /// What an app's server signs with; nil where nothing is signed.
   var signingSecret: String? { get }
   var clock: any ChatClock { get }
@@ -116,6 +119,7 @@ extension ConformanceHarness {
   public var betweenStatements: (@Sendable (_ run: (String) throws(ChatError) -> Void) -> Void)? { nil }
   public func listening(to chat: Chat) -> any ChatListening { chat }
   public var differences: Set<DeclaredDifference> { [] }
+  public var declaredSkips: [String: String] { [:] }
   public var limits: [String: Int64] { [:] }
   public var paths: [String: String] { [:] }
   public var odd: [String: [String: String]] { [:] }

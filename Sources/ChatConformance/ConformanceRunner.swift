@@ -1,3 +1,4 @@
+import ChatClient
 import Foundation
 import Synchronization
 import UnifiedChat
@@ -35,7 +36,7 @@ public struct AdapterReport: Sendable, Hashable {
   /// A vendor, or a vendor and one of its models; of a live service, its profile.
   public var adapter: String
   public var target: ConformanceTarget
-  /// What the adapter declared; empty when no case got as far as a service.
+  /// What an app can do with it; empty when no case got as far as a service.
   public var capabilities: CapabilitySet
   /// In the order of the specification, whichever ended first; a repeated run appends its rounds.
   public var results: [CaseResult]
@@ -163,17 +164,17 @@ public struct ConformanceRunner: Sendable {
   private func judge(_ candidate: ConformanceCase, on harness: any ConformanceHarness) async -> Outcome {
     if let reason = skip(candidate, on: harness) {
       await harness.cleanUp()
-      return Outcome(verdict: .skip(reason), capabilities: harness.capabilities)
+      return Outcome(verdict: .skip(reason), capabilities: ClientCapabilities.effective(harness.capabilities))
     }
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("conformance-\(UUID().uuidString)")
     do { try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true) } catch {
       await harness.cleanUp()
-      return Outcome(verdict: .error("no folder for caches: \(error)"), capabilities: harness.capabilities)
+      return Outcome(verdict: .error("no folder for caches: \(error)"), capabilities: ClientCapabilities.effective(harness.capabilities))
     }
     let context = CaseContext(
       id: candidate.id, harness: harness, directory: directory, usesJSON: candidate.hooks.contains("patch"),
       scale: options.scale)
-    var outcome = Outcome(verdict: await limited(candidate, context), capabilities: harness.capabilities)
+    var outcome = Outcome(verdict: await limited(candidate, context), capabilities: ClientCapabilities.effective(harness.capabilities))
     if outcome.verdict.breaksRun, options.transcriptLines > 0 {
       outcome.transcript = await harness.transcript(limit: options.transcriptLines)
     }
@@ -191,7 +192,8 @@ public struct ConformanceRunner: Sendable {
   }
 
   private func skip(_ candidate: ConformanceCase, on harness: any ConformanceHarness) -> SkipReason? {
-    for capability in candidate.needs where !harness.capabilities.has(capability) { return .absent(capability) }
+    let capabilities = ClientCapabilities.effective(harness.capabilities)
+    for capability in candidate.needs where !capabilities.has(capability) { return .absent(capability) }
     if harness.target == .ideal, candidate.tags.contains(.wire) { return .noHook("wire") }
     for hook in candidate.hooks where harness.faults?.hooks.contains(hook) != true { return .noHook(hook) }
     return nil
@@ -224,12 +226,22 @@ public struct ConformanceRunner: Sendable {
     } catch let failure as CaseFailure {
       return .fail(failure)
     } catch let skip as CaseSkip {
-      return .skip(skip.reason)
+      return .skipped(skip.reason, candidate, context)
     } catch let error as ChatError {
       return .fail(context.failure("no error", "\(error)"))
     } catch {
       return .error("\(error)")
     }
+  }
+}
+
+extension Verdict {
+  /// Of a case that gave up on its way: what runs is declared, so what has nothing to look at must be declared too.
+  fileprivate static func skipped(_ reason: SkipReason, _ candidate: ConformanceCase, _ context: CaseContext) -> Verdict {
+    guard case .rule(let rule) = reason else { return .skip(reason) }
+    if let why = context.harness.declaredSkips[candidate.id] { return .skip(.rule(why)) }
+    let declared = candidate.needs.isEmpty ? "a case for every adapter" : candidate.needs.map(\.rawValue).joined(separator: ", ")
+    return .fail(context.failure("\(declared) is shown", "skipped without a declared reason: \(rule)"))
   }
 }
 

@@ -118,6 +118,8 @@ public enum ServiceAction: Sendable, Hashable {
   case cut(UserID)
   /// Closes them with this code.
   case close(UserID, code: UInt16)
+  /// Ends the service's half of them: it says no more and still hears. The hook is `halfClose`.
+  case halfClose(UserID)
   /// Holds every frame from and to a user.
   case stall(UserID)
   case resume(UserID)
@@ -138,6 +140,7 @@ public enum ServiceAction: Sendable, Hashable {
     case .user(let fault, _): fault.rawValue
     case .cut: "closeSocket"
     case .close: "closeSocket"
+    case .halfClose: "halfClose"
     case .stall, .resume: "stall"
     case .refuseConnections: "refuseConnections"
     case .restart: "restart"

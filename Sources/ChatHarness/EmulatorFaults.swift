@@ -23,7 +23,7 @@ final class EmulatorFaults: FaultControl {
       "stall", "raw", "kick", "kickByAdmin", "expireCredential", "revokeCredential", "disableUser", "goaway",
       "refuseConnections", "restart", "clock.server", "journal",
     ]
-    if isOnSockets { hooks.formUnion(["fragment", "corrupt"]) } else { hooks.insert("virtualTime") }
+    if isOnSockets { hooks.formUnion(["fragment", "corrupt", "halfClose"]) } else { hooks.insert("virtualTime") }
     if isOnSockets, OpenSSLServer.isAvailable { hooks.insert("tls") }
     self.hooks = hooks.union(settings.keys.map { "setting.\($0)" })
   }
@@ -52,6 +52,7 @@ final class EmulatorFaults: FaultControl {
       case .user(let fault, let user): try await control.perform(Self.act(fault).action(for: user.rawValue))
       case .cut(let user): try await control.act(.end(.abrupt), on: user.rawValue)
       case .close(let user, let code): try await control.act(.end(.clean(code: code)), on: user.rawValue)
+      case .halfClose(let user): try await control.act(.end(.halfClose), on: user.rawValue)
       case .stall(let user): try await control.act(.stall(), on: user.rawValue)
       case .resume(let user): try await control.act(.resume, on: user.rawValue)
       case .refuseConnections(let refuses): await control.refuseConnections(refuses)

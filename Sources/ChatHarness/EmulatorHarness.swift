@@ -13,6 +13,7 @@ public final class EmulatorHarness: ConformanceHarness {
   public let target: ConformanceTarget
   public let capabilities: CapabilitySet
   public let differences: Set<DeclaredDifference>
+  public let declaredSkips: [String: String]
   public let limits: [String: Int64]
   public let paths: [String: String]
   public let odd: [String: [String: String]]
@@ -69,6 +70,7 @@ public final class EmulatorHarness: ConformanceHarness {
     json = facts.json
     differences = Set(facts.differences.compactMap { DeclaredDifference(rawValue: $0) })
     self.limits = facts.limits
+    declaredSkips = AllAdapters.declaredSkips(of: vendor, model: model)
     server = target == .loopback ? try await EmulatorServer(host) : nil
     self.vendor = vendor
     transports = target == .loopback ? .system() : host.transports

@@ -25,9 +25,9 @@ struct LosesSilently: ForwardingDestination {
     try await inner.putMessages(
       messages.map { record in
         var record = record
-        if case .text(let text) = record.message.content {
-          record.message.content = .text(text.trimmingCharacters(in: .whitespacesAndNewlines))
-        }
+        record.message.customType = nil
+        record.message.customData = nil
+        record.message.mentions = Mentions()
         return record
       }, in: channel)
   }

@@ -14,6 +14,7 @@ struct MutantHarness: ConformanceHarness {
   var target: ConformanceTarget { base.target }
   var capabilities: CapabilitySet { base.capabilities }
   var differences: Set<DeclaredDifference> { base.differences }
+  var declaredSkips: [String: String] { base.declaredSkips }
   var limits: [String: Int64] { base.limits }
   var paths: [String: String] { base.paths }
   var odd: [String: [String: String]] { base.odd }

@@ -30,7 +30,7 @@ extension Mutant {
     Mutant(id: "M04", breaks: "cursor by time only", base: "sendbird", cases: ["HIST-04", "TIME-06"]) {
       MutantHarness(base: $0, wrap: { adapter, _ in CursorByTime(inner: adapter) })
     },
-    Mutant(id: "M05", breaks: "inclusive cursors", base: "ideal", cases: ["HIST-07"]) {
+    Mutant(id: "M05", breaks: "inclusive cursors", base: "ideal", cases: ["HIST-01", "HIST-07"]) {
       MutantHarness(base: $0, wrap: { adapter, _ in InclusiveCursors(inner: adapter) })
     },
     Mutant(id: "M06", breaks: "forgets gaps at reconnect", base: "ideal", cases: ["RECON-01", "DEDUP-01"]) {
@@ -94,7 +94,7 @@ extension Mutant {
     Mutant(id: "M22", breaks: "what was written is not known again", base: "ideal", cases: ["MIGR-03"]) {
       MutantHarness(base: $0, destination: { ForgetsWritten(inner: $0) })
     },
-    Mutant(id: "M23", breaks: "report omits a lost field", base: "ideal", cases: ["MIGR-01"]) {
+    Mutant(id: "M23", breaks: "report omits a lost field", base: "ideal", cases: ["MIGR-02"]) {
       MutantHarness(base: $0, destination: { LosesSilently(inner: $0) })
     },
     Mutant(id: "M24", breaks: "queue goes on after a retryable failure", base: "sendbird", cases: ["SEND-09"]) {

@@ -245,7 +245,7 @@ extension ConformanceSuite {
       try await context.shows(again, channel.id, [.text("stays")], "alice after a restart")
       // Where it is native, the other device follows when it reads anew.
       let fresh = try await context.online(users.a, "fresh")
-      let isNative = context.harness.capabilities[.messageDeleteForMe] == .native
+      let isNative = context.capabilities[.messageDeleteForMe] == .native
       try await context.shows(
         fresh, channel.id, isNative ? [.text("stays")] : [.text("stays"), .text("goes")], "a fresh device")
       // The service keeps for others what this user does not see.

@@ -166,6 +166,8 @@ extension ConformanceSuite {
       let a = try await context.user("alice")
       let b = try await context.user("bob")
       let alice = try await context.online(a)
+      let bob = try await context.online(b)
+      let probe = context.probe(alice)
       var made: [ChannelID] = []
       for number in 0..<15 {
         let channel = try await alice.createChannel(
@@ -184,15 +186,20 @@ extension ConformanceSuite {
         pages += 1
         if pages == 1 {
           // One that was shown, and one that is still to come.
-          _ = try await alice.send(.text("again"), to: result.items[3].id)
-          _ = try await alice.send(.text("again"), to: made[2])
+          for moved in [result.items[3].id, made[2]] {
+            try await context.sees(bob, moved)
+            _ = try await context.whileTimePasses { try await bob.send(.text("again"), to: moved) }
+            try await context.eventually("it is told") { probe.received(in: moved).count == 1 }
+          }
           await context.harness.pass(.milliseconds(5))
         }
       } while page != nil && pages < 20
       // A channel that moved to the top while it was not shown yet is told by its message.
-      let known = Set(seen).union([made[2]])
-      try context.expectEqual(known, Set(made), "all channels")
+      let moved = Set(made.filter { !probe.received(in: $0).isEmpty })
+      try context.expectEqual(Set(seen).union(moved), Set(made), "all channels, listed or told")
       try context.expectEqual(Set(seen).count, seen.count, "channels listed once")
+      try context.expectEqual(
+        Set(try await alice.cachedChannels(ChannelQuery(limit: .max)).map(\.id)).isSuperset(of: made), true, "all are cached")
     },
     ConformanceCase("CHAN-12", "Deletion for all closes the channel everywhere.", .s2, needs: [.channelDelete]) { context in
       let (alice, bob, channel, users) = try await context.pair()
@@ -211,9 +218,10 @@ extension ConformanceSuite {
         if case .permission = $0 { true } else { $0 == .notFound }
       }
     },
-    ConformanceCase("CHAN-13", "A hidden channel comes back with its next message.", .s3, needs: [.channelHide]) { context in
+    ConformanceCase("CHAN-13", "A hidden channel comes back with its next message.", .s3, needs: [.channelHide, .channelQuery]) { context in
       let (alice, bob, channel, _) = try await context.pair()
       try await context.say(bob, channel.id, ["before"])
+      try await context.shows(alice, channel.id, [.text("before")], "alice")
       try await alice.setHidden(true, channel.id)
       try context.expect(
         try await !context.wholeList(of: alice, page: 20).contains { $0.id == channel.id }, "it is not listed")
@@ -274,7 +282,7 @@ extension ConformanceSuite {
       try context.expect(try await context.channel(channel.id, by: alice).isPinned, "pinned")
       let fresh = try await context.online(users.a, "fresh")
       let isPinned = try await context.channel(channel.id, by: fresh).isPinned
-      try context.expectEqual(isPinned, context.harness.capabilities[.channelPin] == .native, "pinned on a fresh device")
+      try context.expectEqual(isPinned, context.capabilities[.channelPin] == .native, "pinned on a fresh device")
       try await alice.setPinned(false, channel.id)
       try context.expect(try await !context.channel(channel.id, by: alice).isPinned, "not pinned any more")
     },

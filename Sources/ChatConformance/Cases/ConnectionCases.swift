@@ -9,17 +9,20 @@ extension ConformanceSuite {
       let chat = try await context.device(user)
       let probe = context.probe(chat)
       try context.expectEqual(await chat.state, .disconnected(.initial), "the state before")
+      let mark = await context.mark()
       let own = try await chat.connect(as: user.id, credential: user.credential)
       try context.expectEqual(own.id, user.id, "the own user")
       try context.expectEqual(await chat.currentUser?.id, user.id, "the current user")
       try await context.eventually("the trace is complete") { probe.connectionStates.count >= 2 }
       try context.expectEqual(probe.connectionStates, [.connecting, .connected], "the trace")
+      try await context.expectOneSession(of: user, since: mark)
     },
     ConformanceCase("CONN-02", "Connecting twice yields one session.", .s2) { context in
       let user = try await context.user("alice")
       let other = try await context.user("other")
       let chat = try await context.device(user)
       let probe = context.probe(chat)
+      let mark = await context.mark()
       let users = try await withThrowingTaskGroup(of: User.self) { group in
         for _ in 0..<5 { group.addTask { try await chat.connect(as: user.id, credential: user.credential) } }
         return try await group.reduce(into: []) { $0.append($1) }
@@ -34,6 +37,7 @@ extension ConformanceSuite {
         $0 == .conflict
       }
       try context.expectEqual(await chat.state, .connected, "the state after the refusal")
+      try await context.expectOneSession(of: user, since: mark)
     },
     ConformanceCase("CONN-06", "After disconnect returns there is silence.", .s2) { context in
       let (alice, bob, channel, _) = try await context.pair()
@@ -155,7 +159,12 @@ extension ConformanceSuite {
       let (alice, _, channel, users) = try await context.pair()
       let probe = context.probe(alice)
       for number in 0..<5 { _ = try await alice.enqueue(.text("\(number)"), to: channel.id) }
-      try await context.perform(.close(users.a.id, code: 1001))
+      // Half closed where there are sockets: the server says no more and still hears.
+      if context.offers("halfClose") {
+        try await context.perform(.halfClose(users.a.id))
+      } else {
+        try await context.perform(.close(users.a.id, code: 1001))
+      }
       try await context.eventually("connected again", within: .seconds(300), step: .seconds(1)) {
         await alice.state == .connected && probe.connectionStates.contains(.reconnecting(attempt: 1))
       }
@@ -403,5 +412,15 @@ extension EventProbe {
       if case .reconnecting = before { return true }
       return false
     }
+  }
+}
+
+extension CaseContext {
+  /// One socket and one login, where the service can be asked.
+  fileprivate func expectOneSession(of user: TestUser, since mark: UInt64) async throws {
+    guard offers("journal") else { return }
+    try await idle()
+    try expectEqual(try await sockets(of: user), 1, "sockets")
+    try expectEqual(try await requests(since: mark).count { $0.kind == "open" }, 1, "links that were opened")
   }
 }

@@ -1,3 +1,4 @@
+import ChatClient
 import Foundation
 import UnifiedChat
 
@@ -46,24 +47,36 @@ extension ConformanceSuite {
       try await context.removeRules()
       try context.expectEqual(await chat.state, .connected, "the state")
     },
-    ConformanceCase("ERR-07", "A send that is never answered has a time limit and obeys it.", .s1, hooks: ["drop"]) {
-      context in
+    ConformanceCase("ERR-07", "What is never answered has a time limit and obeys it.", .s1, hooks: ["drop"]) { context in
       let (alice, _, channel, users) = try await context.pair()
-      let adapter = try await context.harness.makeAdapter(TestDevice(name: "err-07-bare", clock: context.harness.clock))
-      _ = try await adapter.connect(as: users.a.id, credential: users.a.credential)
-      try await context.inject(FaultRule("send", user: users.a.id, action: .drop))
-      let started = context.harness.clock.now
-      let message = OutgoingMessage(channel: channel.id, localID: "err-07", clientMessageID: "err-07", draft: .text("lost"))
-      let error = try await context.expectErrorInTime("timeout", within: .seconds(600)) {
-        _ = try await adapter.send(message)
-      } where: {
-        $0 == .timeout || $0 == .network(.closed)
+      let stored = try await context.say(alice, channel.id, ["there"])[0]
+      for (operation, call) in Self.calls(channel.id, stored, other: users.b.id) {
+        // What a target cannot lie about is left to the others.
+        let rule = FaultRule(operation, user: users.a.id, times: nil, action: .drop)
+        do { try await context.harness.faults?.inject(rule) } catch is NoHook { continue }
+        _ = await context.harness.faults?.removeRules()
+        let name = "err-07-\(operation)"
+        let adapter = try await context.harness.makeAdapter(TestDevice(name: name, clock: context.harness.clock))
+        _ = try await context.whileTimePasses { try await adapter.connect(as: users.a.id, credential: users.a.credential) }
+        try await context.inject(rule)
+        let started = context.harness.clock.now
+        var failure: ChatError?
+        do { try await context.whileTimePasses(within: .seconds(600)) { try await call(adapter) } } catch let error as ChatError {
+          failure = error
+        }
+        let waited = context.harness.clock.now - started
+        let silent = await context.harness.faults?.removeRules() ?? []
+        await adapter.disconnect()
+        try context.expect(waited <= .seconds(120), "an end of \(operation) within two minutes", observed: "\(waited)")
+        if case .unsupported? = failure?.kind { continue }
+        // A call that asks by another name, or without naming its user, was answered.
+        if failure == nil, !silent.isEmpty, operation != "send" { continue }
+        let error = try context.need(failure, "an error of \(operation)")
+        try context.expect(
+          error.kind == .timeout || error.kind == .network(.closed), "timeout of \(operation)", observed: "\(error)")
+        try context.expect(error.isRetryable, "it may be tried again", observed: "\(error.retry)")
       }
-      let waited = context.harness.clock.now - started
-      try context.expect(waited <= .seconds(120), "an end within two minutes", observed: "\(waited)")
-      try context.expect(error.isRetryable, "it may be tried again", observed: "\(error.retry)")
-      await adapter.disconnect()
-      try context.expectEqual(try await context.serverMessages(channel.id).count, 0, "messages at the service")
+      try context.expectEqual(try await context.serverMessages(channel.id).map(\.id), [stored.id], "messages at the service")
       try context.expectEqual(await alice.state, .connected, "the other device")
     },
     ConformanceCase("ERR-08", "Retries are counted and spaced.", .s2, hooks: ["drop", "fail", "journal"]) { context in
@@ -145,9 +158,18 @@ extension ConformanceSuite {
       let user = try await context.user("alice")
       let adapter = try await context.harness.makeAdapter(device: "\(user.id)-bare")
       let declared = context.harness.capabilities
+      let mark = await context.mark()
       for (capability, call) in refusals(adapter) where !declared.has(capability) {
         try await context.expectError("unsupported(\(capability.rawValue))", call) { $0 == .unsupported(capability) }
       }
+      // The client says the same of what it does not make itself, before its outbox takes it.
+      let chat = try await context.device(user)
+      try await chat.open(for: user.id)
+      for (capability, call) in refusals(of: chat) where !context.has(capability) {
+        try await context.expectError("unsupported(\(capability.rawValue)) of the client", call) { $0 == .unsupported(capability) }
+      }
+      try context.expectEqual(try await chat.unsentCount(), 0, "messages that wait")
+      if context.offers("journal") { try context.expectEqual(try await context.requests(since: mark).count, 0, "frames") }
     },
     ConformanceCase("ERR-11", "Errors speak.", .s3) { context in
       let user = try await context.user("alice")
@@ -173,6 +195,22 @@ extension ConformanceSuite {
     form.timeZone = TimeZone(identifier: "GMT")
     form.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
     return form.string(from: Date(timeIntervalSince1970: Double(time.milliseconds) / 1000))
+  }
+
+  /// Calls by the neutral name of what they ask.
+  private static func calls(
+    _ channel: ChannelID, _ stored: Message, other: UserID
+  ) -> [(String, @Sendable (any ChatAdapter) async throws -> Void)] {
+    let message = OutgoingMessage(channel: channel, localID: "err-07", clientMessageID: "err-07", draft: .text("lost"))
+    return [
+      ("send", { _ = try await $0.send(message) }),
+      ("history", { _ = try await $0.history(of: channel, .newest(5)) }),
+      ("channelCreate", { _ = try await $0.createChannel(ChannelDraft(kind: .group, members: [other], name: "never")) }),
+      ("channelQuery", { _ = try await $0.channels(ChannelQuery(limit: 5), page: nil) }),
+      ("member", { _ = try await $0.members(of: channel, limit: 5, page: nil) }),
+      ("edit", { _ = try await $0.edit(stored, to: MessageDraft(.text("changed"))) }),
+      ("recall", { _ = try await $0.recall(stored) }),
+    ]
   }
 
   /// One call for each capability that is asked for by a call of its own.
@@ -210,6 +248,63 @@ extension ConformanceSuite {
       (.messageReaction, { _ = try await adapter.addReaction("k", to: message) }),
       (.messageThread, { _ = try await adapter.thread(under: message, .newest(1)) }),
       (.searchServer, { _ = try await adapter.search("x", in: nil, limit: 1, page: nil) }),
+    ]
+  }
+
+  /// What is asked for by a part of a message, a channel or a query.
+  private static func refusals(of chat: Chat) -> [(Capability, @Sendable () async throws -> Void)] {
+    let id = ChannelID("c")
+    let quoted = Message(
+      channel: id, id: "m", sender: "u", position: MessagePosition(sequence: 1), createdAt: Timestamp(milliseconds: 0),
+      content: .text("x"))
+    @Sendable func send(_ change: (inout MessageDraft) -> Void) async throws {
+      var draft = MessageDraft(.text("x"))
+      change(&draft)
+      _ = try await chat.enqueue(draft, to: id)
+    }
+    return [
+      (.messageTransient, { try await send { $0.isTransient = true } }),
+      (.messageMention, { try await send { $0.mentions = Mentions(users: ["u"]) } }),
+      (.messageThread, { try await send { $0.threadParent = "m" } }),
+      (.messageQuote, { try await send { $0.replyTo = Reply(id: "m", quoted: nil) } }),
+      (.channelOpen, { _ = try await chat.createChannel(ChannelDraft(kind: .open, name: "n")) }),
+      (.channelTemporary, { _ = try await chat.createChannel(ChannelDraft(kind: .temporary, members: ["u"])) }),
+      (.channelDelete, { try await chat.deleteChannel(id) }),
+      (.channelMetadataKeys, { try await chat.setMetadata(["k": "v"], of: id) }),
+      (.channelCustomData, {
+        var changes = ChannelChanges()
+        changes.customData = JSONText(unchecked: "{}")
+        _ = try await chat.updateChannel(id, changes)
+      }),
+      (.channelFreeze, { try await chat.setFrozen(true, id) }),
+      (.channelNotificationLevel, { try await chat.setNotificationLevel(.all, of: id) }),
+      (.fileByURL, {
+        try await send { $0.content = .file(Attachment(url: "https://files.test/f", name: "f", mimeType: "a/b")) }
+      }),
+      (.fileUpload, {
+        try await send { $0.content = .file(Attachment(name: "f", mimeType: "a/b", source: .bytes([1]))) }
+      }),
+      (.messageMerge, {
+        let copy = QuotedMessage(
+          id: quoted.id, sender: quoted.sender, senderName: nil, createdAt: quoted.createdAt, content: quoted.content)
+        try await send { $0.content = .merged(title: "t", messages: [copy]) }
+      }),
+      (.memberMute, { try await chat.mute("u", in: id, for: nil) }),
+      (.memberBan, { try await chat.ban("u", from: id, for: nil) }),
+      (.memberRoles, { try await chat.setRole(.admin, of: "u", in: id) }),
+      (.memberRemove, { try await chat.removeMembers(["u"], from: id) }),
+      (.memberInviteAcceptance, { try await chat.answerInvitation(to: id, accept: true) }),
+      (.pushRegister, { try await chat.registerPush(token: "t") }),
+      (.presenceQuery, { _ = try await chat.presence(of: ["u"]) }),
+      (.presenceSubscribe, { try await chat.subscribePresence(of: ["u"]) }),
+      (.userBlock, { try await chat.block("u") }),
+      (.unreadTotal, { _ = try await chat.totalUnread() }),
+      (.messageEdit, { _ = try await chat.edit(quoted, to: MessageDraft(.text("y"))) }),
+      (.messageRecall, { _ = try await chat.recall(quoted) }),
+      (.messageReaction, { _ = try await chat.addReaction("k", to: quoted) }),
+      (.historyChangelog, { _ = try await chat.changes(in: id, since: nil) }),
+      (.historyClear, { try await chat.clearHistory(of: id) }),
+      (.typing, { try await chat.setTyping(true, in: id) }),
     ]
   }
 }

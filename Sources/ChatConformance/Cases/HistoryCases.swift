@@ -12,6 +12,12 @@ extension ConformanceSuite {
         let read = try await context.wholeHistory(of: channel, by: reader, page: page)
         try context.expectEqual(read.map(\.id), sent, "all messages by pages of \(page)")
       }
+      let user = try context.details(of: reader).user
+      let bare = try await context.harness.makeAdapter(TestDevice(name: "hist-01-bare", clock: context.harness.clock))
+      _ = try await bare.connect(as: user.id, credential: user.credential)
+      let read = try await context.wholeHistory(of: channel, by: bare, page: 50)
+      await bare.disconnect()
+      try context.expectEqual(read.filter { !$0.isNotice }.map(\.id), sent, "all messages without the client's help")
     },
     ConformanceCase("HIST-02", "Paging forward mirrors paging back.", .s1, needs: [.historyForward]) { context in
       let (channel, reader, sent) = try await filled(context, 130)
@@ -27,10 +33,13 @@ extension ConformanceSuite {
       let (channel, reader, sent) = try await filled(context, 150, keepingTime: true)
       let read = try await context.wholeHistory(of: channel, by: reader, page: 20)
       try context.expectEqual(read.map(\.id), sent, "all messages, backward")
-      if context.harness.capabilities.has(.historyForward) {
+      if context.capabilities.has(.historyForward) {
         let forward = try await context.wholeHistory(of: channel, by: reader, page: 20, direction: .newer)
         try context.expectEqual(forward.map(\.id), sent, "all messages, forward")
       }
+      let second = try await context.online(try context.details(of: reader).user, "second")
+      let again = try await context.wholeHistory(of: channel, by: second, page: 7)
+      try context.expectEqual(again.map(\.id), sent, "all messages, on another device by other pages")
     },
     ConformanceCase("HIST-07", "Cursors are exclusive, anchors inclusive only when asked.", .s2) { context in
       let (channel, reader, sent) = try await filled(context, 12)
@@ -50,7 +59,7 @@ extension ConformanceSuite {
         of: channel, HistoryQuery(anchor: .position(anchor), direction: .older, limit: 3))
       await bare.disconnect()
       try context.expectEqual(page.messages.map(\.id), Array(sent[3..<6]), "exclusive without the client's help")
-      guard context.harness.capabilities.has(.historyForward) else { return }
+      guard context.capabilities.has(.historyForward) else { return }
       let after = try await reader.history(
         of: channel, HistoryQuery(anchor: .position(anchor), direction: .newer, limit: 3))
       try context.expectEqual(after.messages.map(\.id), Array(sent[7..<10]), "three after, exclusive")

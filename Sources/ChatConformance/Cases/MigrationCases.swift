@@ -7,7 +7,7 @@ extension ConformanceSuite {
     ConformanceCase(
       "MIGR-01", "All messages arrive, in order, with their text, sender and time.", .s1, needs: [.sourceReadAll]) { context in
       try await leave(context)
-      if context.harness.capabilities.has(.destinationSender) { try await arrive(context) }
+      if context.capabilities.has(.destinationSender) { try await arrive(context) }
     },
     ConformanceCase(
       "MIGR-03", "Stopped anywhere and started again, the result is the same.", .s1,
@@ -108,7 +108,7 @@ extension ConformanceSuite {
       let arrived = try await context.serverMessages(id)
       try context.expectEqual(arrived.map(\.content), messages.map(\.content), "texts in order")
       try context.expectEqual(arrived.map(\.sender), messages.map(\.sender), "senders")
-      guard context.harness.capabilities.has(.destinationTime) else { continue }
+      guard context.capabilities.has(.destinationTime) else { continue }
       try context.expectEqual(arrived.map(\.createdAt), messages.map(\.createdAt), "times")
     }
   }

@@ -9,7 +9,7 @@ extension ConformanceSuite {
       let probe = context.probe(alice)
       let sent = try await context.say(alice, channel.id, 5)
       try await context.shows(bob, channel.id, sent.map(\.content), "bob")
-      let reachesMiddle = context.harness.capabilities[.unreadMarkAt] == .native
+      let reachesMiddle = context.capabilities[.unreadMarkAt] == .native
       let mark = try context.need(sent[reachesMiddle ? 2 : 4].position, "a position")
       try await bob.markRead(channel.id, upTo: mark)
       try await context.eventually("alice is told") { !probe.reads(by: users.b.id, in: channel.id).isEmpty }
@@ -30,7 +30,7 @@ extension ConformanceSuite {
       try await context.quiet()
       try context.expectEqual(probe.reads(by: users.b.id, in: channel.id).count, 1, "changes told")
       try await context.unreadBecomes(0, of: channel.id, on: bob)
-      guard context.offers("reorder"), context.harness.capabilities[.unreadMarkAt] == .native else { return }
+      guard context.offers("reorder"), context.capabilities[.unreadMarkAt] == .native else { return }
       // Two marks that change places on their way: the lower one comes last.
       let more = try await context.say(alice, channel.id, 4)
       try await context.shows(bob, channel.id, (sent + more).map(\.content), "bob")
@@ -151,6 +151,14 @@ extension ConformanceSuite {
         async let second: Void = tablet.markRead(channel.id, upTo: low)
         _ = try await (first, second)
         for device in [bob, tablet] { try await context.unreadBecomes(0, of: channel.id, on: device) }
+        // A mark never falls, however late the lower one comes.
+        try? await tablet.markRead(channel.id, upTo: low)
+        try await context.quiet()
+        for device in [bob, tablet] {
+          try await context.unreadBecomes(0, of: channel.id, on: device, "unread after the lower mark")
+          let seen = try await device.cachedChannels().first { $0.id == channel.id }?.unread
+          try context.expectEqual(seen, .exact(0), "unread, and it stays")
+        }
       }
     },
     ConformanceCase(
@@ -244,6 +252,11 @@ extension ConformanceSuite {
       try await context.say(alice, channel.id, 7)
       let fresh = try await context.device(users.b, "fresh")
       let probe = context.probe(fresh)
+      try await fresh.open(for: users.b.id)
+      try context.expectEqual(
+        try await fresh.cachedChannels().map(\.unread).filter { $0 != .unknown }.count, 0, "numbers before anything is known")
+      let list = await fresh.channelCollection()
+      try context.expectEqual(list.snapshot.unread, .unknown, "the sum before the first sync")
       _ = try await fresh.connect(as: users.b.id, credential: users.b.credential)
       try await context.unreadBecomes(7, of: channel.id, on: fresh)
       let zeros = probe.unread(in: channel.id).filter { $0 == .exact(0) }

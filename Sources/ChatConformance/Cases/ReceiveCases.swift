@@ -69,8 +69,18 @@ extension ConformanceSuite {
       let probe = context.probe(bob)
       for number in 0..<20 { _ = try await alice.send(.text("\(number)"), to: channel.id) }
       try await context.eventually("all are told") { probe.received(in: channel.id).count == 20 }
+      // Once the device knows the channel from its beginning, showing it asks nobody.
+      try await context.shows(bob, channel.id, (0..<20).map { .text("\($0)") }, "bob")
+      _ = try await context.say(alice, channel.id, ["20"])
+      try await context.eventually("it is told") { probe.received(in: channel.id).count == 21 }
+      try await context.idle()
+      let mark = await context.mark()
       let page = try await bob.history(of: channel.id, .newest(50))
-      try context.expectEqual(page.messages.map(\.content), (0..<20).map { .text("\($0)") }, "the messages")
+      try context.expectEqual(page.messages.map(\.content), (0...20).map { .text("\($0)") }, "the messages")
+      try await context.idle()
+      if context.offers("journal") {
+        try context.expectEqual(try await context.requests("history", since: mark).count, 0, "pages asked for")
+      }
     },
     ConformanceCase("RECV-04", "Pushes out of order end in order.", .s1, hooks: ["reorder"]) { context in
       let (alice, bob, channel, users) = try await context.pair()

@@ -40,7 +40,10 @@ public enum JUnitReport {
         #"      <failure type="\#(result.severity.rawValue)" message="\#(text)">\#(evidence)</failure>"#,
         "    </testcase>",
       ]
-    case .error: return [open + ">", #"      <error message="\#(text)"/>"#, "    </testcase>"]
+    case .error:
+      return [
+        open + ">", #"      <error message="\#(text)">\#(Markup.escape(result.replay))</error>"#, "    </testcase>",
+      ]
     case .skip: return [open + ">", #"      <skipped message="\#(text)"/>"#, "    </testcase>"]
     }
   }
@@ -51,7 +54,11 @@ public enum HTMLReport {
   public static func make(_ reports: [AdapterReport], title: String) -> String {
     let head = reports.map { "<th>\(Markup.escape("\($0.adapter) \($0.target.rawValue)"))</th>" }.joined()
     let rows = ConformanceSuite.cases.map { candidate in
-      let cells = reports.map { report in cell(report.results.first { $0.id == candidate.id }) }.joined()
+      let cells = reports.map { report in
+        // Of a case that ran several times, the round that failed.
+        let rounds = report.results.filter { $0.id == candidate.id }
+        return cell(rounds.first { $0.verdict.breaksRun } ?? rounds.first)
+      }.joined()
       return "<tr><th>\(candidate.id)</th><td>\(candidate.severity.rawValue)</td>"
         + "<td>\(Markup.escape(candidate.title))</td>\(cells)</tr>"
     }
@@ -80,7 +87,8 @@ public enum HTMLReport {
     let text = Markup.escape(TextReport.explanation(result.verdict))
     let evidence = result.transcript.isEmpty
       ? "" : "<details><summary>frames</summary><pre>\(Markup.escape(result.transcript.joined(separator: "\n")))</pre></details>"
-    return #"<td class="\#(result.verdict.name)">\#(result.verdict.name)\#(text.isEmpty ? "" : "<br>\(text)")\#(evidence)</td>"#
+    let again = result.verdict.breaksRun ? "<br><code>\(Markup.escape(result.replay))</code>" : ""
+    return #"<td class="\#(result.verdict.name)">\#(result.verdict.name)\#(text.isEmpty ? "" : "<br>\(text)")\#(again)\#(evidence)</td>"#
   }
 }
 

@@ -25,6 +25,13 @@ public enum TextReport {
         for line in result.transcript { text += "\n   | \(line)" }
       }
     }
+    let declared = reports.flatMap { report in
+      report.results.compactMap { result -> String? in
+        guard case .skip(.rule(let why)) = result.verdict else { return nil }
+        return "\(report.adapter).\(report.target.rawValue) \(result.id): \(why)"
+      }
+    }
+    if !declared.isEmpty { text += "\nnothing to look at, as declared:\n   " + declared.joined(separator: "\n   ") }
     return text
   }
 

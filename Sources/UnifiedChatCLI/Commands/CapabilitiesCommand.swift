@@ -1,4 +1,5 @@
 import AllAdapters
+import ChatClient
 import ChatJSON
 import UnifiedChat
 
@@ -25,13 +26,13 @@ enum CapabilitiesCommand {
     return .success
   }
 
-  /// One column for each vendor and model.
+  /// One column for each vendor and model: what an app can do, with what the client adds.
   private static func columns() -> [(name: String, set: CapabilitySet)] {
     AllAdapters.registry().entries.flatMap { entry in
       // The usual model stands under the vendor's own name.
       entry.capabilities.filter { $0.key.isEmpty || $0.value != entry.capabilities[""] }
         .sorted { $0.key < $1.key }.map { model, set in
-        (name: model.isEmpty ? entry.vendor.rawValue : "\(entry.vendor) (\(model))", set: set)
+        (name: model.isEmpty ? entry.vendor.rawValue : "\(entry.vendor) (\(model))", set: ClientCapabilities.effective(set))
       }
     }
   }
