@@ -27,6 +27,8 @@ public actor SendbirdAdapter: ChatAdapter {
   var user: UserID?
   var token: String?
   var sessionKey: String?
+  /// Opens the files that the application protects.
+  var fileKey: String?
   var loginTime: Int64 = 0
   var pingInterval: Duration = .seconds(15)
   var pongTimeout: Duration = .seconds(5)
@@ -51,6 +53,8 @@ public actor SendbirdAdapter: ChatAdapter {
   var eventQueue: AsyncStream<Inbound>.Continuation?
   var told = RecentKeys(capacity: 4096)
   var joined: Set<Key> = []
+  /// Frames of reactions that are read and not yet handled, by message.
+  var waitingReactions: [MessageID: Int] = [:]
   var operators: [ChannelID: Set<UserID>] = [:]
   var typists: [Key: Task<Void, Never>] = [:]
   var entered: Set<ChannelID> = []
@@ -112,15 +116,23 @@ public actor SendbirdAdapter: ChatAdapter {
     _ method: String, _ path: [String], query: SendbirdQuery = SendbirdQuery(), body: JSONObject? = nil,
     _ operation: ChatError.Operation
   ) async throws(ChatError) -> JSONObject {
+    let rest = rest
+    return try await renewing(operation) { (key) async throws(ChatError) in
+      try await rest.call(method, path, query: query, body: body, as: key, operation: operation)
+    }
+  }
+
+  /// Does `work` with the session's key, and once more with the new one where the old one had expired.
+  func renewing(
+    _ operation: ChatError.Operation,
+    _ work: @Sendable (SendbirdREST.Credential) async throws(ChatError) -> JSONObject
+  ) async throws(ChatError) -> JSONObject {
     if let renewal { _ = await renewal.value }
     let key = try session(operation).key
-    do {
-      return try await rest.call(method, path, query: query, body: body, as: .sessionKey(key), operation: operation)
-    } catch {
+    do { return try await work(.sessionKey(key)) } catch {
       guard await renewed(after: error) else { throw error }
     }
-    let fresh = try session(operation).key
-    return try await rest.call(method, path, query: query, body: body, as: .sessionKey(fresh), operation: operation)
+    return try await work(.sessionKey(try session(operation).key))
   }
 
   /// True when `error` was an expired session and the session is good again.

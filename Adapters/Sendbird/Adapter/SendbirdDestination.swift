@@ -133,11 +133,7 @@ public actor SendbirdDestination: ChatDestination {
   ) async throws(ChatError) -> Attachment {
     let form = SendbirdFiles.form(attachment, bytes: bytes, channel: channel)
     let json = try await admin.upload(["storage", "file"], form, boundary: SendbirdFiles.boundary(bytes))
-    guard let url = json.text("url") else { throw SendbirdAdapter.malformed(.upload) }
-    var stored = attachment
-    stored.url = url
-    stored.source = nil
-    return stored
+    return try SendbirdFiles.uploaded(attachment, json)
   }
 
   // MARK: What is there

@@ -72,9 +72,25 @@ extension SendbirdAdapter {
   private func reacted(_ frame: SendbirdFrame, _ mine: UInt64) async {
     guard let url = frame.payload.text("channel_url"), let number = frame.payload.number("msg_id") else { return }
     let (channel, id) = (ChannelID(url), MessageID(String(number)))
-    // The frame tells one change; the event shows all reactions.
-    guard let message = try? await self.message(id, in: channel), epoch == mine else { return }
-    publish(.reactionsChanged(channel, id, message.reactions))
+    // The frame tells one change; the event shows all reactions. A later frame of the same message that waits already
+    // shows this one's as well.
+    waitingReactions[id, default: 1] -= 1
+    if let more = waitingReactions[id], more > 0 { return }
+    waitingReactions[id] = nil
+    do throws(ChatError) {
+      let message = try await self.message(id, in: channel)
+      if epoch == mine { publish(.reactionsChanged(channel, id, message.reactions)) }
+    } catch { untold(in: channel, mine, error) }
+  }
+
+  /// What an event should have told could not be fetched: whoever listens reads the channel again. Nothing is said of
+  /// a channel or message that is out of reach, or where the link was lost, whose return tells of everything.
+  private func untold(in channel: ChannelID, _ mine: UInt64, _ error: ChatError) {
+    guard epoch == mine else { return }
+    switch error.kind {
+    case .notFound, .permission: return
+    default: publish(.missedEvents(in: [channel]))
+    }
   }
 
   // MARK: Receipts
@@ -141,16 +157,18 @@ extension SendbirdAdapter {
   }
 
   private func tellChannel(_ id: ChannelID, _ mine: UInt64, since time: Int64) async {
-    guard let channel = await snapshot(id), epoch == mine else { return }
+    guard let channel = await snapshot(id, mine), epoch == mine else { return }
     publish(.channelChanged(Self.asOf(time, channel)))
   }
 
   /// The channel as it is now. Who is an operator now may have an event of its own to come, so it is not noted here.
-  private func snapshot(_ id: ChannelID) async -> Channel? {
+  private func snapshot(_ id: ChannelID, _ mine: UInt64) async -> Channel? {
     let known = operators[id]
-    let channel = try? await channel(id)
-    operators[id] = known
-    return channel
+    defer { operators[id] = known }
+    do throws(ChatError) { return try await channel(id) } catch {
+      untold(in: id, mine, error)
+      return nil
+    }
   }
 
   /// The channel is fetched after its event: a message that came meanwhile has an event of its own, and must not be
@@ -171,7 +189,11 @@ extension SendbirdAdapter {
   ) async {
     for member in members where joined.insert(joinKey(channel, member.user.id)).inserted {
       if member.user.id == me {
-        guard let full = await snapshot(channel), epoch == mine else { continue }
+        guard let full = await snapshot(channel, mine), epoch == mine else {
+          // The second frame of the pair may tell it.
+          joined.remove(joinKey(channel, me))
+          continue
+        }
         publish(.channelJoined(Self.asOf(time, full)))
       } else {
         publish(.memberJoined(channel, SendbirdMapping.member(member)))
@@ -197,7 +219,10 @@ extension SendbirdAdapter {
 
   private func memberLeft(_ channel: ChannelID, _ user: UserID, _ reason: DepartureReason, _ me: UserID) {
     joined.remove(joinKey(channel, user))
-    if user == me { releaseMark(channel) }
+    if user == me {
+      entered.remove(channel)
+      releaseMark(channel)
+    }
     if user == me { publish(.channelLeft(channel, reason)) } else { publish(.memberLeft(channel, user, reason)) }
   }
 

@@ -22,6 +22,7 @@ extension SendbirdAdapter {
         payload["type"] = .string(file.type)
         payload["size"] = .int(file.size)
         payload["thumbnails"] = file.thumbnailJSON
+        if file.requiresAuthentication { payload["require_auth"] = true }
       }
     } else {
       payload["message"] = .string(form.text)
@@ -84,24 +85,27 @@ extension SendbirdAdapter {
     guard Int64(bytes.count) <= limit else {
       throw ChatError(.tooLarge(limit: limit, unit: .bytes), operation: .upload)
     }
-    let key = try session(.upload).key
-    let form = SendbirdFiles.form(attachment, bytes: bytes, channel: channel)
+    _ = try session(.upload)
+    let form = SendbirdFiles.form(attachment, bytes: bytes, channel: channel, wantsThumbnail: true)
     var relay: (@Sendable (TransferProgress) -> Void)?
     if let progress { relay = { progress($0.sent, $0.sentTotal) } }
-    let json = try await rest.upload(
-      ["storage", "file"], form, boundary: SendbirdFiles.boundary(bytes), as: .sessionKey(key), operation: .upload,
-      progress: relay)
-    guard let url = json.text("url") else { throw Self.malformed(.upload) }
-    var uploaded = attachment
-    uploaded.url = url
+    let (rest, listener, boundary) = (rest, relay, SendbirdFiles.boundary(bytes))
+    let json = try await renewing(.upload) { (key) async throws(ChatError) in
+      try await rest.upload(
+        ["storage", "file"], form, boundary: boundary, as: key, operation: .upload, progress: listener)
+    }
+    var uploaded = try SendbirdFiles.uploaded(attachment, json)
     uploaded.size = json.number("file_size") ?? Int64(bytes.count)
-    uploaded.source = nil
     return uploaded
   }
 
   public func download(_ attachment: Attachment, limit: Int64) async throws(ChatError) -> [UInt8] {
     guard let url = attachment.url else { throw ChatError(.invalidArgument(field: "url"), operation: .download) }
-    return try await rest.download(url, limit: limit)
+    let isProtected = SendbirdFile.isProtected(attachment) && SendbirdProfile.isOwn(url, profile)
+    guard isProtected, let fileKey else { return try await rest.download(url, limit: limit) }
+    var query = SendbirdQuery()
+    query.add("auth", fileKey)
+    return try await rest.download(url + (url.contains("?") ? "&" : "?") + query.text, limit: limit)
   }
 
   // MARK: Change

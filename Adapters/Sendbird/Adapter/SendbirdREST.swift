@@ -101,15 +101,18 @@ struct SendbirdREST: Sendable {
   }
 
   /// The bytes behind an attachment's URL.
-  func download(_ url: String, limit: Int64) async throws(ChatError) -> [UInt8] {
-    try await Self.download(url, limit: limit, by: http, timeout: longTimeout)
+  func download(_ url: String, limit: Int64, headers: HTTPHeaders = [:]) async throws(ChatError) -> [UInt8] {
+    try await Self.download(url, limit: limit, headers: headers, by: http, timeout: longTimeout)
   }
 
   static func download(
-    _ url: String, limit: Int64, by http: any HTTPClient, timeout: Duration
+    _ url: String, limit: Int64, headers: HTTPHeaders = [:], by http: any HTTPClient, timeout: Duration
   ) async throws(ChatError) -> [UInt8] {
     let response: HTTPResponse
-    do { response = try await http.send(HTTPRequest("GET", url, timeout: timeout)) } catch {
+    var request = HTTPRequest("GET", url, headers: headers, timeout: timeout)
+    // What is too much is not even received.
+    request.maxResponseSize = min(request.maxResponseSize, Int(clamping: max(0, limit)))
+    do { response = try await http.send(request) } catch {
       throw Self.error(error, .download)
     }
     guard (200..<300).contains(response.status) else {

@@ -68,7 +68,6 @@ extension SendbirdAdapter {
     let socket = self.socket
     dropLink()
     forgetSession()
-    (entered, openChannels) = ([], [])
     if state != .disconnected(.requested) { move(to: .disconnected(.requested)) }
     await socket?.close(code: 1000, reason: "")
   }
@@ -101,6 +100,8 @@ extension SendbirdAdapter {
 
   func forgetSession() {
     (user, token, sessionKey, currentUser) = (nil, nil, nil, nil)
+    fileKey = nil
+    (entered, openChannels) = ([], [])
     renewal?.cancel()
     renewal = nil
     (historyOffsets, heldMarks, releasedMarks) = ([:], [:], [:])
@@ -201,6 +202,7 @@ extension SendbirdAdapter {
       throw ChatError(.protocolViolation, operation: .connect, detail: "LOGI without user_id or key")
     }
     sessionKey = key
+    fileKey = login.text("ekey") ?? fileKey
     loginTime = login.number("login_ts") ?? clock.now.milliseconds
     if let interval = login.number("ping_interval"), interval > 0 { pingInterval = .seconds(min(interval, 3600)) }
     if let timeout = login.number("pong_timeout"), timeout > 0 { pongTimeout = .seconds(min(timeout, 3600)) }
@@ -215,6 +217,7 @@ extension SendbirdAdapter {
     linkTasks = []
     eventQueue?.finish()
     eventQueue = nil
+    waitingReactions = [:]
     for (_, waiter) in waiters {
       waiter.abandon(ChatError(.network(.closed), operation: .connect, detail: "the link was lost"))
     }
@@ -250,6 +253,9 @@ extension SendbirdAdapter {
     case "LOGI": waiters.removeValue(forKey: Self.loginKey)?.settle(.success(frame))
     case "PONG", "EROR": break
     case "EXPR": expired(frame.payload.number("reason") ?? 400309)
+    case "MRCT":
+      if let number = frame.payload.number("msg_id") { waitingReactions[MessageID(String(number)), default: 0] += 1 }
+      eventQueue?.yield(.event(frame))
     default: eventQueue?.yield(.event(frame))
     }
   }

@@ -11,6 +11,7 @@ public actor SendbirdSource: ChatSource {
   public nonisolated var capabilities: CapabilitySet { SendbirdCapabilities.all }
 
   private let admin: SendbirdAdmin
+  private let profile: Profile
   /// What members and messages need to know of their channel; the last few.
   private var places: [ChannelID: Place] = [:]
   private static let placeLimit = 256
@@ -22,6 +23,7 @@ public actor SendbirdSource: ChatSource {
   }
 
   public init(profile: Profile, environment: AdapterEnvironment, transports: Transports) throws(ChatError) {
+    self.profile = profile
     admin = try SendbirdAdmin(
       profile: profile, environment: environment, transports: transports, operation: .readSource)
   }
@@ -214,7 +216,9 @@ public actor SendbirdSource: ChatSource {
     guard let url = attachment.url else {
       throw ChatError(.invalidArgument(field: "url"), operation: .download, detail: "the attachment has no URL")
     }
-    var rest = try await admin.rest.download(url, limit: .max)[...]
+    let needsKey = SendbirdFile.isProtected(attachment) && SendbirdProfile.isOwn(url, profile)
+    let headers: HTTPHeaders = needsKey ? ["Api-Token": admin.token] : [:]
+    var rest = try await admin.rest.download(url, limit: .max, headers: headers)[...]
     while !rest.isEmpty {
       try await sink(Array(rest.prefix(1 << 20)))
       rest = rest.dropFirst(1 << 20)

@@ -36,15 +36,31 @@ extension SendbirdAdapter {
       guard !form.losses.contains(where: { $0.treatment == .dropped }) else {
         throw ChatError(.tooLarge(limit: 950, unit: .characters), operation: .updateUser, detail: "custom data")
       }
-      // Pieces of an earlier, longer text must not stay behind the new ones.
-      _ = try await call("DELETE", path + ["metadata"], .updateUser)
-      _ = try await call("POST", path + ["metadata"], body: ["metadata": .object(form.metadata)], .updateUser)
+      try await replaceCustomData(form.metadata, path + ["metadata"])
     }
     let json = try await call("PUT", path, body: body, .updateUser)
     guard let wire = SendbirdUser(json) else { throw Self.malformed(.updateUser) }
     let user = SendbirdMapping.user(wire)
     currentUser = user
     return user
+  }
+
+  /// The other items of the user are somebody else's: they stay, and take up their room.
+  private func replaceCustomData(_ pieces: JSONObject, _ path: [String]) async throws(ChatError) {
+    let known = try await call("GET", path, .updateUser)
+    let own = Set(SendbirdUserForm.keys)
+    let others = known.keys.count { !own.contains($0) }
+    guard others + pieces.count <= SendbirdLimits.metadataItems else {
+      let room = max(0, SendbirdLimits.metadataItems - others) * SendbirdLimits.metadataValueLength
+      throw ChatError(
+        .tooLarge(limit: Int64(room), unit: .characters), operation: .updateUser,
+        detail: "custom data: \(others) of the user's \(SendbirdLimits.metadataItems) metadata items are not ours")
+    }
+    _ = try await call("PUT", path, body: ["metadata": .object(pieces), "upsert": true], .updateUser)
+    // Pieces of an earlier, longer text must not stay behind the new ones.
+    for key in SendbirdUserForm.keys where known[key] != nil && pieces[key] == nil {
+      _ = try await call("DELETE", path + [key], .updateUser)
+    }
   }
 
   public func presence(of users: [UserID]) async throws(ChatError) -> [UserID: Presence] {

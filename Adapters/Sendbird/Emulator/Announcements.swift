@@ -108,7 +108,7 @@ extension SendbirdEmulator {
       default: true
       }
     }
-    let own = (sender?.rooms.values).map { $0.sorted { $0.url < $1.url } } ?? []
+    let own = sender?.roomsInOrder ?? []
     switch announcement.text("target_at") {
     case "target_channels": return list.compactMap { rooms[ChannelID($0)] }
     case "sender_all_channels": return own.filter(isOfKind)

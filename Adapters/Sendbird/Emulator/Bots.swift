@@ -16,7 +16,7 @@ extension SendbirdEmulator {
     Route("POST", "bots/{id}/channels") { (e, c) throws(SendbirdFault) in try e.botJoins(c) },
     Route("DELETE", "bots/{id}/channels") { (e, c) throws(SendbirdFault) in
       let bot = try e.bot(c)
-      for room in bot.rooms.values.sorted(by: { $0.url < $1.url }) { e.leave(room, bot) }
+      for room in bot.roomsInOrder { e.leave(room, bot) }
       return .empty
     },
     Route("DELETE", "bots/{id}/channels/{url}") { (e, c) throws(SendbirdFault) in

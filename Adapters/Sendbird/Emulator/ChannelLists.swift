@@ -47,9 +47,10 @@ extension SendbirdEmulator {
         && (call.query.bool("show_frozen") ?? true || !room.isFrozen)
     }
     let sorted = ChannelFilter.byCreation(found)
+    let view = ChannelView(call.query)
     let (page, next) = try page(sorted, call, limit: try pageLimit(call)) { $0.url.rawValue }
     return .json([
-      "channels": .array(page.map { .object(json(of: $0, for: call.sessionUser)) }), "next": .string(next),
+      "channels": .array(page.map { .object(json(of: $0, for: call.sessionUser, view)) }), "next": .string(next),
       "ts": .int(now),
     ])
   }
@@ -71,15 +72,18 @@ extension SendbirdEmulator {
     let limit = 100
     var (since, sinceTime): (Int64, Int64) = (0, .min)
     if let token = call.query["token"], !token.isEmpty {
-      guard let number = Int64(token), number <= changeNumber else { throw SendbirdFault(400111, "Invalid token.") }
+      guard let number = Int64(token), (0...changeNumber).contains(number) else {
+        throw SendbirdFault(400111, "Invalid token.")
+      }
       since = number
     } else if let time = call.query.int("change_ts") {
       sinceTime = time
     }
+    let filter = try ChannelFilter(call.query, viewer: person, isMine: true)
     var changes: [(number: Int64, room: Room?, url: ChannelID)] =
-      person.rooms.values.filter { $0.lastChange > since && $0.lastChangeAt > sinceTime }.map {
-        ($0.lastChange, $0, $0.url)
-      }
+      person.rooms.values.filter {
+        $0.lastChange > since && $0.lastChangeAt > sinceTime && filter.matchesKind($0)
+      }.map { ($0.lastChange, $0, $0.url) }
     changes += person.lost.filter { $0.value.number > since && $0.value.at > sinceTime && person.rooms[$0.key] == nil }
       .map { ($0.value.number, nil, $0.key) }
     changes.sort { $0.number < $1.number }
@@ -126,7 +130,7 @@ struct ChannelFilter {
     matchesKind(room) && matchesName(room) && matchesMembers(room) && matchesMine(room, emulator)
   }
 
-  private func matchesKind(_ room: Room) -> Bool {
+  func matchesKind(_ room: Room) -> Bool {
     if !urls.isEmpty, !urls.contains(room.url) { return false }
     if !types.isEmpty, !types.contains(Key(room.customType)) { return false }
     if let prefix = query["custom_type_startswith"], !room.customType.hasPrefix(prefix) { return false }
@@ -156,7 +160,18 @@ struct ChannelFilter {
       if !values.isEmpty, !values.contains(where: { Key($0) == Key(value) }) { return false }
       if let prefix = query["metadata_value_startswith"], !value.hasPrefix(prefix) { return false }
     }
-    return true
+    return matchesCounter(room)
+  }
+
+  private func matchesCounter(_ room: Room) -> Bool {
+    guard let key = query["metacounter_key"] else { return true }
+    guard let value = room.counters.number(key) else { return false }
+    let values = query.list("metacounter_values").compactMap { Int64($0) }
+    return (values.isEmpty || values.contains(value))
+      && query.int("metacounter_value_gt").map { value > $0 } ?? true
+      && query.int("metacounter_value_gte").map { value >= $0 } ?? true
+      && query.int("metacounter_value_lt").map { value < $0 } ?? true
+      && query.int("metacounter_value_lte").map { value <= $0 } ?? true
   }
 
   private func matchesName(_ room: Room) -> Bool {

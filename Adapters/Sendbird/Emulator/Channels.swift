@@ -193,10 +193,10 @@ extension SendbirdEmulator {
     if let code = call.text("access_code") { room.accessCode = code }
     if let seconds = call.number("message_survival_seconds") { room.survivalSeconds = seconds }
     if let isDistinct = call.flag("is_distinct"), !room.isOpen { setDistinct(isDistinct && !room.isSuper, room) }
-    if call.body["operator_ids"] != nil {
+    if let name = ["operator_ids", "operators"].first(where: { call.body[$0]?.array != nil }) {
       room.operators = []
       for member in room.members.values { member.isOperator = false }
-      for id in call.texts("operator_ids") { makeOperator(UserID(id), in: room) }
+      for id in call.texts(name) { makeOperator(UserID(id), in: room) }
     }
     touch(room)
     announce(SendbirdCategory.propertyChanged, in: room, JSONObject())
@@ -230,7 +230,7 @@ extension SendbirdEmulator {
     try requireOperator(call, in: room)
     announce(SendbirdCategory.deleted, in: room, JSONObject())
     setDistinct(false, room)
-    for member in room.members.values {
+    for member in room.members.values.sorted(by: { $0.person.order < $1.person.order }) {
       member.person.rooms[room.url] = nil
       member.person.lost[room.url] = (newChange(), now)
     }
@@ -258,7 +258,7 @@ extension SendbirdEmulator {
   }
 
   private func metadata(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
-    let room = try channel(call, kind)
+    let (room, _) = try visible(call, kind)
     let keys = call.query.list("keys")
     return answer(keys.isEmpty ? room.metadata : room.metadata.only(keys), call)
   }
@@ -308,7 +308,7 @@ extension SendbirdEmulator {
   }
 
   private func counters(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
-    let room = try channel(call, kind)
+    let (room, _) = try visible(call, kind)
     let keys = call.query.list("keys")
     return .json(keys.isEmpty ? room.counters : room.counters.only(keys))
   }

@@ -21,8 +21,17 @@ extension SendbirdEmulator {
     },
   ]
 
-  private func json(_ friends: some Sequence<Person>) -> JSONValue {
-    .array(friends.map { .object(json(of: $0).json) })
+  /// With the key by which `owner` found each, and the name that goes with it.
+  private func json(_ friends: some Sequence<Person>, of owner: Person) -> JSONValue {
+    .array(
+      friends.map { friend in
+        var json = json(of: friend).json
+        if let key = friend.discoveryKeys.compactMap(\.string).first(where: { owner.discoveries[$0] != nil }) {
+          json["friend_discovery_key"] = .string(key)
+          json["friend_name"] = owner.discoveries[key]
+        }
+        return .object(json)
+      })
   }
 
   private func listFriends(_ call: Call) throws(SendbirdFault) -> Answer {
@@ -30,7 +39,7 @@ extension SendbirdEmulator {
     let (page, next) = try page(person.friends.compactMap { people[$0] }, call, limit: try pageLimit(call)) {
       $0.id.rawValue
     }
-    return .json(["users": json(page), "next": .string(next)])
+    return .json(["users": json(page, of: person), "next": .string(next)])
   }
 
   private func addFriends(_ call: Call) throws(SendbirdFault) -> Answer {
@@ -41,7 +50,7 @@ extension SendbirdEmulator {
       person.friends.append(friend.id)
       person.friendChanges.append((newChange(), friend.id))
     }
-    return .json(["users": json(added)])
+    return .json(["users": json(added, of: person)])
   }
 
   private func removeFriends(_ call: Call) throws(SendbirdFault) -> Answer {
@@ -58,7 +67,9 @@ extension SendbirdEmulator {
     let person = try ownPerson(call)
     var since: Int64 = 0
     if let token = call.query["token"], !token.isEmpty {
-      guard let number = Int64(token), number <= changeNumber else { throw SendbirdFault(400111, "Invalid token.") }
+      guard let number = Int64(token), (0...changeNumber).contains(number) else {
+        throw SendbirdFault(400111, "Invalid token.")
+      }
       since = number
     }
     let changes = person.friendChanges.filter { $0.number > since }.prefix(SendbirdLimits.page)
@@ -66,7 +77,7 @@ extension SendbirdEmulator {
     var seen: Set<UserID> = []
     let users = changes.map(\.user).filter { seen.insert($0).inserted }
     return .json([
-      "updated": json(users.filter(person.friends.contains).compactMap { people[$0] }),
+      "updated": json(users.filter(person.friends.contains).compactMap { people[$0] }, of: person),
       "deleted": .array(users.filter { !person.friends.contains($0) }.map { .string($0.rawValue) }),
       "has_more": .bool(person.friendChanges.contains { $0.number > last }), "next": .string(String(last)),
     ])
@@ -90,10 +101,10 @@ extension SendbirdEmulator {
       person.friendChanges.append((newChange(), friend.id))
     }
     if !found.isEmpty {
-      let data: JSONObject = ["friend_discoveries": json(found)]
+      let data: JSONObject = ["friend_discoveries": json(found, of: person)]
       push(SendbirdFrame("USEV", ["cat": 20900, "ts": .int(now), "data": .object(data)]), to: person)
     }
-    return .json(["users": json(found)])
+    return .json(["users": json(found, of: person)])
   }
 
   private func removeDiscoveries(_ call: Call) throws(SendbirdFault) -> Answer {

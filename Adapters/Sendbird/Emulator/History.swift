@@ -34,11 +34,10 @@ extension SendbirdEmulator {
 
   private func filter(_ call: Call, _ room: Room, _ mine: Membership?) -> MessageFilter {
     let query = call.query
-    var custom: Set<Key>? = Set(
-      (query.list("custom_types") + [query["custom_type"]].compactMap(\.self)).map { Key($0) })
+    // An empty element is how a query asks for messages without a custom type.
+    let types = query["custom_types"] == "" ? [""] : query.list("custom_types")
+    var custom: Set<Key>? = Set((types + [query["custom_type"]].compactMap(\.self)).map { Key($0) })
     if custom?.isEmpty == true || custom?.contains("*") == true { custom = nil }
-    // "empty element" is how a query asks for messages without a custom type.
-    if query["custom_types"] == "", query["custom_type"] == nil { custom = nil }
     let mode = query["operator_filter"] ?? "all"
     return MessageFilter(
       oldest: mine?.historyOffset ?? .min,
@@ -50,13 +49,8 @@ extension SendbirdEmulator {
       operators: mode == "all" ? nil : Set(room.operators), operatorsOnly: mode == "operator")
   }
 
-  private func visibleRoom(_ call: Call, _ kind: String) throws(SendbirdFault) -> (Room, Membership?) {
-    let room = try channel(call, kind)
-    return room.isOpen ? (room, nil) : try memberRoom(call)
-  }
-
   func listMessages(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
-    let (room, mine) = try visibleRoom(call, kind)
+    let (room, mine) = try visible(call, kind)
     let query = call.query
     let filter = filter(call, room, mine)
     let before = try messageLimit(query, "prev_limit")
@@ -119,10 +113,12 @@ extension SendbirdEmulator {
   // MARK: Changelog and gap check
 
   func messageChanges(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
-    let (room, mine) = try visibleRoom(call, kind)
+    let (room, mine) = try visible(call, kind)
     let start: Int
     if let token = call.query["token"], !token.isEmpty {
-      guard let number = Int64(token), number <= changeNumber else { throw SendbirdFault(400111, "Invalid token.") }
+      guard let number = Int64(token), (0...changeNumber).contains(number) else {
+        throw SendbirdFault(400111, "Invalid token.")
+      }
       start = room.changes.partitioningIndex { $0.number > number }
     } else {
       guard let time = call.query.int("change_ts") else {
@@ -179,6 +175,16 @@ extension SendbirdEmulator {
 
   // MARK: Search
 
+  private static func text(of message: StoredMessage, in field: String) -> String {
+    switch field {
+    case "message": message.text
+    case "data": message.data
+    case "custom_type": message.customType
+    case "mentioned_message": message.mentionTemplate
+    default: ""
+    }
+  }
+
   func search(_ call: Call) throws(SendbirdFault) -> Answer {
     guard let words = call.query["query"], !words.isEmpty else { throw SendbirdFault(400105, "query is missing.") }
     let viewer = call.sessionUser ?? call.query["user_id"].flatMap { people[UserID($0)] }
@@ -186,6 +192,7 @@ extension SendbirdEmulator {
     let url = call.query["channel_url"].map { ChannelID($0) }
     let scope = viewer.map { Array($0.rooms.values) } ?? Array(rooms.values)
     let isExact = call.query.bool("exact_match") ?? false
+    let fields = call.query["target_fields"].map { $0.split(separator: ",").map(String.init) } ?? ["message"]
     let customType = call.query["custom_type"].flatMap { $0.isEmpty ? nil : $0 }
     let first = call.query["message_ts_from"].flatMap { Int64($0) } ?? .min
     let last = call.query["message_ts_to"].flatMap { Int64($0) } ?? .max
@@ -196,7 +203,10 @@ extension SendbirdEmulator {
         guard !message.isRemoved, message.createdAt > oldest, message.createdAt >= first, message.createdAt <= last,
           customType.map({ Key($0) == Key(message.customType) }) ?? true
         else { return false }
-        return isExact ? Key(message.text) == Key(words) : message.text.containsIgnoringCase(words)
+        return fields.contains { field in
+          let text = Self.text(of: message, in: field)
+          return isExact ? Key(text) == Key(words) : text.containsIgnoringCase(words)
+        }
       }.map { ($0, room) }
     }
     hits.sort { ($0.0.createdAt, $0.0.id) > ($1.0.createdAt, $1.0.id) }

@@ -99,6 +99,7 @@ extension SendbirdEmulator {
     let person = try actingPerson(call)
     guard let mine = room.members[person.id] else { throw SendbirdFault(400108, "Not invited.") }
     if !mine.isJoined {
+      try checkAccessCode(call, room)
       mine.state = "joined"
       mine.invitation = nil
       (mine.joinedAt, mine.readAt, mine.deliveredAt) = (now, now, now)
@@ -127,9 +128,7 @@ extension SendbirdEmulator {
     let person = try actingPerson(call)
     guard room.isPublic || call.isAdmin else { throw SendbirdFault(400108, "The channel is not public.") }
     try mayEnter(person, room)
-    if !room.accessCode.isEmpty, Key(call.text("access_code") ?? "") != Key(room.accessCode) {
-      throw SendbirdFault(400108, "Wrong access code.")
-    }
+    try checkAccessCode(call, room)
     if room.members[person.id] == nil {
       setDistinct(false, room)
       add([person], to: room, by: person, statuses: [:])
@@ -137,6 +136,12 @@ extension SendbirdEmulator {
       tellJoined([person], in: room)
     }
     return .json(json(of: room, for: person))
+  }
+
+  private func checkAccessCode(_ call: Call, _ room: Room) throws(SendbirdFault) {
+    guard room.accessCode.isEmpty || Key(call.text("access_code") ?? "") == Key(room.accessCode) || call.isAdmin else {
+      throw SendbirdFault(400108, "Wrong access code.")
+    }
   }
 
   func mayEnter(_ person: Person, _ room: Room) throws(SendbirdFault) {
@@ -183,7 +188,7 @@ extension SendbirdEmulator {
   func leaveAll(_ call: Call) throws(SendbirdFault) -> Answer {
     let person = try ownPerson(call)
     let type = call.text("custom_type")
-    for room in person.rooms.values.sorted(by: { $0.url < $1.url })
+    for room in person.roomsInOrder
     where type.map({ Key($0) == Key(room.customType) }) ?? true {
       leave(room, person)
     }
@@ -280,7 +285,11 @@ extension SendbirdEmulator {
   }
 
   private func typing(_ call: Call, _ isTyping: Bool) throws(SendbirdFault) -> Answer {
-    let room = try room(call)
+    let (room, mine) = try memberRoom(call)
+    if let own = call.sessionUser {
+      let isOwn = call.texts("user_ids").allSatisfy { UserID($0) == own.id }
+      guard isOwn, mine?.isJoined == true else { throw SendbirdFault(400108, "Not authorized.") }
+    }
     for id in call.texts("user_ids") { tellTyping(try person(id), in: room, isTyping: isTyping) }
     return .empty
   }
@@ -301,7 +310,7 @@ extension SendbirdEmulator {
   }
 
   private func listOperators(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
-    let room = try channel(call, kind)
+    let (room, _) = try visible(call, kind)
     let (page, next) = try page(room.operators, call, limit: try pageLimit(call)) { $0.rawValue }
     return .json([
       "operators": .array(page.compactMap { people[$0] }.map { .object(json(of: $0).json) }), "next": .string(next),
@@ -377,7 +386,7 @@ extension SendbirdEmulator {
     let room = try channel(call, kind)
     try requireOperator(call, in: room)
     let person = try person(call.parameter("user"))
-    guard room.banned.removeValue(forKey: person.id) != nil else {
+    guard let ban = room.banned.removeValue(forKey: person.id), !ban.isOver(at: now) else {
       throw SendbirdFault(400201, "The user is not banned.")
     }
     announce(SendbirdCategory.unbanned, in: room, json(of: person).json, also: [person])
@@ -385,7 +394,7 @@ extension SendbirdEmulator {
   }
 
   private func listBanned(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
-    let room = try channel(call, kind)
+    let (room, _) = try visible(call, kind)
     let all = room.banned.filter { !$0.value.isOver(at: now) }.sorted { $0.key < $1.key }
     let (page, next) = try page(all, call, limit: try pageLimit(call)) { $0.key.rawValue }
     let list = page.compactMap { user, restriction -> JSONValue? in
@@ -399,7 +408,7 @@ extension SendbirdEmulator {
   }
 
   private func fetchBan(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
-    let room = try channel(call, kind)
+    let (room, _) = try visible(call, kind)
     let person = try person(call.parameter("user"))
     guard let restriction = activeBan(of: person.id, in: room) else {
       throw SendbirdFault(400201, "The user is not banned.")
@@ -434,7 +443,7 @@ extension SendbirdEmulator {
   }
 
   private func listMuted(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
-    let room = try channel(call, kind)
+    let (room, _) = try visible(call, kind)
     let all = room.muted.filter { !$0.value.isOver(at: now) }.sorted { $0.key < $1.key }
     let (page, next) = try page(all, call, limit: try pageLimit(call)) { $0.key.rawValue }
     let list = page.compactMap { user, restriction in
@@ -444,7 +453,7 @@ extension SendbirdEmulator {
   }
 
   private func fetchMute(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
-    let room = try channel(call, kind)
+    let (room, _) = try visible(call, kind)
     let person = try person(call.parameter("user"))
     guard let restriction = activeMute(of: person.id, in: room) else { return .json(["is_muted": false]) }
     var json = json(of: person, restriction, "muted").only(["remaining_duration", "start_at", "end_at", "description"])

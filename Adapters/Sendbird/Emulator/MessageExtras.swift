@@ -116,8 +116,21 @@ extension SendbirdEmulator {
       throw SendbirdFault(400111, "scheduled_dt must be YYYY-MM-DD HH:MM and a time zone.")
     }
     guard at > now else { throw SendbirdFault(400113, "scheduled_dt has passed.") }
+    var job = call.body.without(["metaarray"])
+    // The client names the keys alone.
+    let arrays = call.body.list("metaarray").map { item -> JSONValue in
+      item.string.map { ["key": .string($0)] } ?? item
+    }
+    if !arrays.isEmpty { job["sorted_metaarray"] = .array(arrays) }
+    let input = MessageInput(rest: job)
+    guard input.hasGoodArrays else { throw SendbirdFault(900029, "An array needs a key and a list of texts.") }
+    try check(arrays: input.metaArrays)
+    if !arrays.isEmpty { job["sorted_metaarray"] = .array(input.metaArrays.map(\.json)) }
+    if !input.mentions.isEmpty {
+      job["mentioned_users"] = .array(
+        input.mentions.compactMap { people[UserID($0)] }.map { .object(json(of: $0).json) })
+    }
     let id = newNumber()
-    var job = call.body
     job["scheduled_id"] = .int(id)
     job["scheduled_dt"] = .string(minute)
     job["scheduled_timezone"] = .string(zone)

@@ -14,8 +14,10 @@ extension SendbirdEmulator {
       Route("GET", "group_channels/{url}/messages/unread_count") { (e, c) throws(SendbirdFault) in try e.unreadCounts(c)
       },
       Route("GET", "group_channels/{url}/messages_gap") { (e, c) throws(SendbirdFault) in try e.messagesGap(c) },
-      Route("POST", "storage/file") { (e, c) throws(SendbirdFault) in try e.upload(c) },
-      Route("POST", "storage/profile_image") { (e, c) throws(SendbirdFault) in try e.upload(c) },
+      Route("POST", "storage/file") { (e, c) throws(SendbirdFault) in
+        try e.upload(c, isProtected: e.settings.requireFileAuth)
+      },
+      Route("POST", "storage/profile_image") { (e, c) throws(SendbirdFault) in try e.upload(c, isProtected: false) },
       Route("GET", "search/messages") { (e, c) throws(SendbirdFault) in try e.search(c) },
     ]
     + ["group_channels", "open_channels"].flatMap { kind in
@@ -94,10 +96,20 @@ extension SendbirdEmulator {
     return answer(try message(call, in: room), in: room, SendbirdMessage.Shape(call.query))
   }
 
-  private func updateMessage(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
+  /// A message that the session's user may change: an own one, in a channel that was not left. The Platform API may
+  /// change any.
+  private func changeable(_ call: Call, _ kind: String) throws(SendbirdFault) -> (Room, StoredMessage) {
     let room = try channel(call, kind)
+    if let person = call.sessionUser, !room.isOpen, room.members[person.id]?.isJoined != true {
+      throw SendbirdFault(400108, "Not authorized. Not a member.")
+    }
     let message = try message(call, in: room)
     if let person = call.sessionUser, message.sender !== person { throw SendbirdFault(400108, "Not the owner.") }
+    return (room, message)
+  }
+
+  private func updateMessage(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
+    let (room, message) = try changeable(call, kind)
     let old = try change(message, in: room, by: call.body)
     let command = message.type == "FILE" ? "FEDI" : message.type == "ADMM" ? "AEDI" : "MEDI"
     broadcast(message, in: room, command: command, from: nil, requestID: "", extra: ["old_values": .object(old)])
@@ -115,8 +127,7 @@ extension SendbirdEmulator {
   }
 
   private func setMetaArrays(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
-    let room = try channel(call, kind)
-    let message = try message(call, in: room)
+    let (room, message) = try changeable(call, kind)
     let input = MessageInput(rest: call.body)
     guard input.hasGoodArrays else { throw SendbirdFault(900029, "An array needs a key and a list of texts.") }
     var arrays = message.metaArrays
@@ -138,8 +149,7 @@ extension SendbirdEmulator {
   }
 
   private func deleteMetaArrays(_ call: Call, _ kind: String) throws(SendbirdFault) -> Answer {
-    let room = try channel(call, kind)
-    let message = try message(call, in: room)
+    let (room, message) = try changeable(call, kind)
     let keys = Set(call.query.list("keys").map { Key($0) })
     message.metaArrays.removeAll { keys.isEmpty || keys.contains(Key($0.key)) }
     recordChange(of: message, in: room)
@@ -230,25 +240,28 @@ extension SendbirdEmulator {
 
   // MARK: Files
 
-  private func upload(_ call: Call) throws(SendbirdFault) -> Answer {
+  private func upload(_ call: Call, isProtected: Bool) throws(SendbirdFault) -> Answer {
     guard let part = call.multipart?["file"] else { throw SendbirdFault(400105, "file is missing.") }
-    let file = try store(part)
+    let file = try store(part, isProtected: isProtected)
     return .json([
-      "url": .string(file.url), "file_size": .int(file.size), "require_auth": false,
+      "url": .string(file.url), "file_size": .int(file.size), "require_auth": .bool(isProtected),
       "thumbnails": SendbirdFile(
         url: file.url, name: "", type: "", size: 0, thumbnails: thumbnails(call, of: file.url)
       ).thumbnailJSON,
     ])
   }
 
-  func store(_ part: SendbirdMultipart.Part) throws(SendbirdFault) -> (url: String, size: Int64) {
+  func store(
+    _ part: SendbirdMultipart.Part, isProtected: Bool = false
+  ) throws(SendbirdFault) -> (url: String, size: Int64) {
     let size = Int64(part.bytes.count)
     if hasRealLimits, size > SendbirdLimits.uploadMiB << 20 {
       throw SendbirdFault(400110, "The file is larger than \(SendbirdLimits.uploadMiB) MiB.", httpStatus: 413)
     }
     let key = hex(32)
     let name = part.fileName ?? "file"
-    files[key] = StoredFile(name: name, type: part.mimeType ?? "application/octet-stream", bytes: part.bytes)
+    files[key] = StoredFile(
+      name: name, type: part.mimeType ?? "application/octet-stream", bytes: part.bytes, isProtected: isProtected)
     return ("\(baseURL)/files/\(key)/\(PercentCoding.encode(name))", size)
   }
 
@@ -263,17 +276,19 @@ extension SendbirdEmulator {
 
   /// A message whose file comes with it: every other field is a form field.
   private func bodyOfUpload(_ call: Call) throws(SendbirdFault) -> JSONObject {
-    guard let multipart = call.multipart, let part = multipart["file"] else { return call.body }
-    let file = try store(part)
-    var body: JSONObject = [
-      "message_type": "FILE", "url": .string(file.url), "file_name": .string(part.fileName ?? "file"),
-      "file_size": .int(file.size), "file_type": .string(part.mimeType ?? "application/octet-stream"),
-    ]
-    for name in [
-      "user_id", "custom_type", "custom_field", "data", "mention_type", "file_name", "file_type", "dedup_id",
-    ] {
-      if let text = multipart.text(name) { body[name] = .string(text) }
-    }
+    guard let part = call.multipart?["file"] else { return call.body }
+    let file = try store(part, isProtected: settings.requireFileAuth)
+    var body = call.body
+    body["message_type"] = "FILE"
+    (body["url"], body["file_size"]) = (.string(file.url), .int(file.size))
+    body["require_auth"] = .bool(settings.requireFileAuth)
+    body.fill(from: [
+      "file_name": .string(part.fileName ?? "file"),
+      "file_type": .string(part.mimeType ?? "application/octet-stream"),
+    ])
+    body["thumbnails"] = SendbirdFile(
+      url: file.url, name: "", type: "", size: 0, thumbnails: thumbnails(call, of: file.url)
+    ).thumbnailJSON
     return body
   }
 }

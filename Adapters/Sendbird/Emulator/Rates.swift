@@ -104,6 +104,34 @@ enum BodyTypes {
     return kinds
   }()
 
+  /// Where a file is in the call, all else travels as fields of the form: lists with commas, numbers and flags as text.
+  static func body(of form: SendbirdMultipart) -> JSONObject {
+    var body = JSONObject()
+    for part in form.parts where part.fileName == nil && !files.contains(part.name) {
+      let value = value(String(decoding: part.bytes, as: UTF8.self), kinds[part.name])
+      // A list may also come as several fields of one name.
+      if let more = value.array, let known = body[part.name]?.array {
+        body[part.name] = .array(known + more)
+      } else {
+        body[part.name] = value
+      }
+    }
+    return body
+  }
+
+  private static let files: Set<String> = ["file", "cover_file", "profile_file"]
+
+  /// What is none of its kind stays a text, which the check of kinds refuses.
+  private static func value(_ text: String, _ kind: Kind?) -> JSONValue {
+    switch kind {
+    case .list: .array(text.split(separator: ",").map { .string(String($0)) })
+    case .number: Int64(text).map { .int($0) } ?? .string(text)
+    case .json: (try? JSONValue(parsing: text)) ?? .string(text)
+    case .boolean: text == "true" ? true : text == "false" ? false : .string(text)
+    case .string, nil: .string(text)
+    }
+  }
+
   /// - Parameter isMessage: a text is expected where other calls have a message object.
   static func check(_ body: JSONObject, isMessage: Bool) throws(SendbirdFault) {
     for (name, value) in body {

@@ -216,6 +216,7 @@ extension SendbirdEmulator {
       throw SendbirdFault(900400, "Too many participants.")
     }
     room.participants[person.id, default: []].insert(id.number)
+    connections[id]?.entered.insert(room.url)
     answerEntry(frame, in: room, to: id)
     if isNew { announceEntry(SendbirdCategory.entered, person, in: room, except: id) }
   }

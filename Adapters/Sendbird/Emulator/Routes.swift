@@ -26,7 +26,7 @@ struct Call {
   func parameter(_ name: String) -> String { parameters[name] ?? "" }
 
   /// A member of the body, or of the query where bodies have no place.
-  func text(_ name: String) -> String? { body.text(name) ?? multipart?.text(name) ?? query[name] }
+  func text(_ name: String) -> String? { body.text(name) ?? query[name] }
 
   func texts(_ name: String) -> [String] {
     if let list = body[name]?.array { return list.compactMap { $0.string ?? $0["user_id"]?.string } }
@@ -148,6 +148,7 @@ extension SendbirdEmulator {
         throw SendbirdFault(400403, "Malformed multipart body.")
       }
       call.multipart = multipart
+      call.body = BodyTypes.body(of: multipart)
     } else {
       guard let body = try? JSONValue(parsing: request.body), let object = body.object else {
         throw SendbirdFault(400403, "Invalid JSON body.")
@@ -164,11 +165,26 @@ extension SendbirdEmulator {
   /// `GET /` is what the official client sends first; `/files/…` are the uploads.
   private func respondOutsideAPI(_ request: HTTPRequest, _ target: SendbirdTarget) -> HTTPResponse {
     if request.method == "GET", target.path.first == "files", target.path.count >= 2, let file = files[target.path[1]] {
+      guard !file.isProtected || mayDownload(request, target.query) else {
+        return Self.response(SendbirdFault(400108, "Not authorized.", httpStatus: 403))
+      }
       return HTTPResponse(status: 200, headers: ["Content-Type": file.type], body: file.bytes)
     }
     if target.path.isEmpty { return Self.response(.empty) }
     return Self.response(SendbirdFault(400404, "The requested URL was not found.", httpStatus: 404))
   }
+
+  /// By the `ekey` of a good session as `auth`, or by the application's own token.
+  private func mayDownload(_ request: HTTPRequest, _ query: SendbirdQuery) -> Bool {
+    if let token = request.headers["Api-Token"] {
+      return Key(token) == Key(options.adminSecret) || options.openAuthentication
+    }
+    guard let key = query["auth"] else { return false }
+    return (try? person(ofSession: Key(Self.mirrored(key)))) != nil
+  }
+
+  /// The key for files that belongs to a session key, and the other way round.
+  static func mirrored(_ key: String) -> String { String(key.reversed()) }
 
   static func response(_ answer: Answer) -> HTTPResponse {
     switch answer {

@@ -12,7 +12,8 @@ import UnifiedChat
 /// answer 500910 and 900200; default: none, since the vendor's depend on the plan), `webhookURL` (a URL of this machine
 /// that is told what happens; default: none), `webhooks` (which categories, without the kind of channel; default: all),
 /// `pushURL` (a URL of this machine that plays the push services; default: none), `pushWhileOnline` (push also to those
-/// who have a socket; default false).
+/// who have a socket; default false), `requireFileAuth` (files of messages are given only with the key of a session or
+/// of the application; default false).
 public final class SendbirdEmulator: VendorEmulator {
   public static let vendor = "sendbird"
   public var baseURL: String
@@ -191,6 +192,7 @@ struct EmulatorSettings {
   /// "" for none.
   var pushURL = ""
   var pushWhileOnline = false
+  var requireFileAuth = false
 
   init(_ settings: [String: JSONValue]) throws(EmulatorError) {
     for (name, value) in settings.sorted(by: { $0.key < $1.key }) {
@@ -205,13 +207,14 @@ struct EmulatorSettings {
       case "webhookURL": webhooks.url = try Self.ownURL(name, value)
       case "pushURL": pushURL = try Self.ownURL(name, value)
       case "pushWhileOnline": pushWhileOnline = try Self.bool(name, value)
+      case "requireFileAuth": requireFileAuth = try Self.bool(name, value)
       case "webhooks": webhooks.categories = try Self.categories(value)
       default:
         throw EmulatorError(
           .invalidOption,
           "setting \(name) is unknown; sendbird has dedupRequestID, autoCreateUsers, historyForNewMembers, "
             + "autoAcceptInvitations, hugeGap, maxRequestsPerSecond, maxMessagesPerSecond, webhookURL, webhooks, pushURL, "
-            + "pushWhileOnline")
+            + "pushWhileOnline, requireFileAuth")
       }
     }
   }
@@ -251,4 +254,6 @@ struct StoredFile {
   var name: String
   var type: String
   var bytes: [UInt8]
+  /// Given only to whoever shows a key.
+  var isProtected = false
 }

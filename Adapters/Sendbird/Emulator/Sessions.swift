@@ -91,7 +91,7 @@ extension SendbirdEmulator {
     json["is_online"] = true
     json["preferred_languages"] = .array(person.preferredLanguages)
     json["key"] = .string(key.rawValue)
-    json["ekey"] = .string(String(key.rawValue.reversed()))
+    json["ekey"] = .string(Self.mirrored(key.rawValue))
     json["login_ts"] = .int(now)
     json["ping_interval"] = 15
     json["pong_timeout"] = 5
@@ -117,7 +117,8 @@ extension SendbirdEmulator {
       connectionsByUser[connection.user] = nil
       people[connection.user]?.lastSeenAt = now
     }
-    for room in rooms.values where room.isOpen && room.participants[connection.user]?.contains(id.number) == true {
+    for room in connection.entered.sorted().compactMap({ rooms[$0] })
+    where room.isOpen && room.participants[connection.user]?.contains(id.number) == true {
       leaveOpenRoom(room, connection.user, id)
     }
   }

@@ -22,7 +22,7 @@ extension SendbirdEmulator {
         files.sorted { $0.key < $1.key }.map { key, file in
           [
             "key": .string(key), "name": .string(file.name), "type": .string(file.type),
-            "bytes": .string(Base64.encode(file.bytes)),
+            "bytes": .string(Base64.encode(file.bytes)), "protected": .bool(file.isProtected),
           ]
         }),
       "deletedRooms": .array(deletedRooms.sorted().map { .string($0.rawValue) }),
@@ -155,7 +155,9 @@ extension SendbirdEmulator {
       else {
         throw EmulatorError(.invalidSnapshot, "/files holds an entry without key or bytes")
       }
-      files[key] = StoredFile(name: json.text("name") ?? "", type: json.text("type") ?? "", bytes: bytes)
+      files[key] = StoredFile(
+        name: json.text("name") ?? "", type: json.text("type") ?? "", bytes: bytes,
+        isProtected: json.flag("protected") ?? false)
     }
   }
 

@@ -60,6 +60,9 @@ final class Person {
     self.order = order
     self.createdAt = createdAt
   }
+
+  /// Where each one's change is numbered or told, so that every run does the same.
+  var roomsInOrder: [Room] { rooms.values.sorted { $0.url < $1.url } }
 }
 
 /// One user's place in one group channel.
@@ -243,4 +246,6 @@ struct Session {
 struct Connection {
   var user: UserID
   var key: Key
+  /// Open channels that were entered by it, also those that were left since.
+  var entered: Set<ChannelID> = []
 }

@@ -150,13 +150,13 @@ extension SendbirdEmulator {
       person.isActive = isActive
       if !isActive {
         endSessions(of: person.id, code: 400300)
-        if call.flag("leave_all_when_deactivated") ?? true { for room in person.rooms.values { leave(room, person) } }
+        if call.flag("leave_all_when_deactivated") ?? true { for room in person.roomsInOrder { leave(room, person) } }
       }
     }
     if call.isAdmin, call.flag("issue_session_token") == true {
       person.sessionTokens[Key(hex(40))] = call.number("session_token_expires_at") ?? now &+ 604_800_000
     }
-    for room in person.rooms.values { touch(room) }
+    for room in person.roomsInOrder { touch(room) }
     return .json(call.isAdmin ? adminJSON(of: person) : ownJSON(of: person))
   }
 
@@ -175,7 +175,7 @@ extension SendbirdEmulator {
 
   func remove(_ person: Person) throws(SendbirdFault) {
     endSessions(of: person.id, code: 400301)
-    for room in person.rooms.values { leave(room, person) }
+    for room in person.roomsInOrder { leave(room, person) }
     people[person.id] = nil
     peopleInOrder.removeAll { $0 === person }
   }
@@ -246,7 +246,14 @@ extension SendbirdEmulator {
       call.query["list"] == "blocking_me"
       ? peopleInOrder.filter { $0.blocked.contains(person.id) }
       : peopleInOrder.filter { person.blocked.contains($0.id) }
-    let (page, next) = try page(all, call, limit: try pageLimit(call)) { $0.id.rawValue }
+    let ids = Set(call.query.list("user_ids").map { UserID($0) })
+    let values = Set(call.query.list("metadatavalues_in").map { Key($0) })
+    let found = all.filter { person in
+      guard ids.isEmpty || ids.contains(person.id) else { return false }
+      guard let key = call.query["metadatakey"] else { return true }
+      return person.metadata.text(key).map { values.isEmpty || values.contains(Key($0)) } ?? false
+    }
+    let (page, next) = try page(found, call, limit: try pageLimit(call)) { $0.id.rawValue }
     return .json(["users": .array(page.map { .object(json(of: $0).json) }), "next": .string(next)])
   }
 
@@ -326,7 +333,7 @@ extension SendbirdEmulator {
   private func markAllRead(_ call: Call) throws(SendbirdFault) -> Answer {
     let person = try ownPerson(call)
     let urls = call.body["channel_urls"]?.array?.compactMap(\.string).map { ChannelID($0) }
-    for room in person.rooms.values.sorted(by: { $0.url < $1.url }) where urls?.contains(room.url) ?? true {
+    for room in person.roomsInOrder where urls?.contains(room.url) ?? true {
       guard let mine = room.members[person.id], mine.isJoined else { continue }
       markRead(mine, in: room, at: now)
       tellRead(person, in: room, from: nil, requestID: "")

@@ -67,6 +67,26 @@ extension SendbirdForm {
   }
 }
 
+extension SendbirdFile {
+  private static let protection = "require_auth"
+
+  /// Whether the file is given only with a key: the vendor's flag, which an attachment bears in its metadata.
+  public static func isProtected(_ attachment: Attachment) -> Bool {
+    attachment.metadata.flatMap(Self.object)?.flag(protection) ?? false
+  }
+
+  /// `metadata` with the flag set or taken away; what the app keeps beside it stays.
+  public static func protecting(_ metadata: JSONText?, _ isProtected: Bool) -> JSONText? {
+    let known = metadata.flatMap(Self.object)
+    guard isProtected || known?[protection] != nil else { return metadata }
+    var json = known ?? JSONObject()
+    json[protection] = isProtected ? true : nil
+    return json.isEmpty ? nil : JSONText(unchecked: JSONValue.object(json).text())
+  }
+
+  private static func object(_ text: JSONText) -> JSONObject? { (try? JSONValue(parsing: text.text))?.object }
+}
+
 enum SendbirdContent {
   /// Type, text and file of `message`, without its envelope.
   static func form(of message: Message) -> (type: String, text: String, file: SendbirdFile?) {
@@ -80,6 +100,7 @@ enum SendbirdContent {
   private static func file(_ attachment: Attachment, url: String) -> SendbirdFile {
     SendbirdFile(
       url: url, name: attachment.name ?? "", type: attachment.mimeType ?? "", size: max(0, attachment.size ?? 0),
+      requiresAuthentication: SendbirdFile.isProtected(attachment),
       thumbnails: attachment.thumbnails.map {
         SendbirdFile.Thumbnail(url: $0.url, width: $0.width.map(Int64.init), height: $0.height.map(Int64.init))
       })
@@ -107,7 +128,7 @@ enum SendbirdContent {
         thumbnails: file.thumbnails.map {
           Attachment.Thumbnail(
             url: $0.url, width: $0.width.flatMap { Int(exactly: $0) }, height: $0.height.flatMap { Int(exactly: $0) })
-        })
+        }, metadata: SendbirdFile.protecting(nil, file.requiresAuthentication))
       switch file.type.prefix(6) {
       case "image/": return .image(attachment)
       case "audio/": return .audio(attachment)

@@ -24,6 +24,15 @@ public enum SendbirdProfile {
     return "wss://ws-\(profile.appID ?? "").sendbird.com"
   }
 
+  /// Whether `url` lies with the application's own server, which alone is shown its keys: anybody may write a URL into
+  /// a message.
+  public static func isOwn(_ url: String, _ profile: Profile) -> Bool {
+    if url.hasPrefix(apiHost(profile) + "/") { return true }
+    guard url.hasPrefix("https://") else { return false }
+    let host = url.dropFirst(8).prefix { $0 != "/" && $0 != "?" && $0 != "#" && $0 != "\\" }
+    return host.hasSuffix(".sendbird.com") && !host.contains("@") && !host.contains(":")
+  }
+
   private static func trimmed(_ url: String?) -> String? {
     guard var url, !url.isEmpty else { return nil }
     while url.hasSuffix("/") { url.removeLast() }

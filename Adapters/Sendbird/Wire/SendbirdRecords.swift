@@ -15,6 +15,9 @@ public struct SendbirdUserForm: Sendable, Hashable {
 
   static let prefix = "unifiedchat"
 
+  /// The metadata items that hold the pieces of the envelope, in order.
+  public static let keys = (0..<SendbirdLimits.metadataItems).map { "\(prefix)\($0)" }
+
   /// - Parameter key: nil for what users write of themselves.
   public init(_ record: UserRecord, origin: Origin?, _ key: EnvelopeKey?) {
     let user = record.user
