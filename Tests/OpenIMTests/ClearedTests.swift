@@ -146,14 +146,16 @@ struct OpenIMClearedTests {
     #expect(try await harness.source.check().leftOut.count == 2)
   }
 
-  @Test("a tombstone that a stopped run has sent and not taken back is taken back by the next one, once")
-  func tombstone() async throws {
+  @Test(
+    "a tombstone that a stopped run has sent and not taken back is taken back by the next one, once",
+    arguments: ["alice", nil] as [UserID?])
+  func tombstone(_ sender: UserID?) async throws {
     let harness = try ToolHarness()
     let id = try await filled(inGroup: true, harness)
     let control = EmulatorControl(harness.host)
     _ = try await control.add(
       FaultRule(FaultRule.Match("recall"), do: .fail(EmulatorFailure("server")), times: 1))
-    let message = Samples.message(Samples.group, 7, .recalled(by: "alice", at: nil), sender: "alice")
+    let message = Samples.message(Samples.group, 7, .recalled(by: "alice", at: nil), sender: sender)
     _ = try? await harness.destination.putMessages([message], in: id)
     func revocations() async -> Int {
       await harness.host.coverage.first { $0.endpoint == "POST /msg/revoke_msg" }?.calls ?? 0

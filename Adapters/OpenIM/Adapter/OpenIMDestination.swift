@@ -435,6 +435,7 @@ public actor OpenIMDestination: ChatDestination {
 
   /// A tombstone is a message that was sent and taken back. It is the newest one, since nobody else writes.
   private func revoke(_ id: String, by sender: String, in channel: ChannelID) async throws(ChatError) {
+    let sender = try await revoker(for: sender, in: channel)
     let seqs = try await call(
       "/msg/get_conversations_has_read_and_max_seq",
       ["userID": .string(sender), "conversationIDs": [.string(channel.rawValue)]])
@@ -459,6 +460,15 @@ public actor OpenIMDestination: ChatDestination {
   func revoke(_ seq: Int64, by sender: String, in channel: ChannelID) async throws(ChatError) {
     try await call(
       "/msg/revoke_msg",
-      ["userID": .string(sender), "conversationID": .string(channel.rawValue), "seq": .int(seq)])
+      [
+        "userID": .string(try await revoker(for: sender, in: channel)), "conversationID": .string(channel.rawValue),
+        "seq": .int(seq),
+      ])
+  }
+
+  /// The admin spoke for nobody and need not have the conversation; then a member takes it back.
+  private func revoker(for sender: String, in channel: ChannelID) async throws(ChatError) -> String {
+    guard sender.utf8.elementsEqual(admin.userID.utf8) else { return sender }
+    return try await source.reader(of: channel) ?? sender
   }
 }

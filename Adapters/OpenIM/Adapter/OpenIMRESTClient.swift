@@ -76,7 +76,10 @@ struct OpenIMRESTClient: Sendable {
     var url = url
     for _ in 0..<5 {
       let response: HTTPResponse
-      do { response = try await http.send(HTTPRequest("GET", url, timeout: timeout)) } catch {
+      var request = HTTPRequest("GET", url, timeout: timeout)
+      // What is too much is not even received.
+      request.maxResponseSize = min(request.maxResponseSize, Int(clamping: max(0, limit)))
+      do { response = try await http.send(request) } catch {
         throw ChatError(error, for: operation)
       }
       if (301...308).contains(response.status), let next = response.headers["Location"] {

@@ -170,7 +170,8 @@ extension OpenIMSource {
       (page, size) = size == Self.fewMembers ? (1, Self.memberPage) : (page + 1, size)
     }
     found.sort { $0.lowest < $1.lowest }
-    readers[channel] = found
+    // Where nobody has it yet, somebody may have it with the first message.
+    if !found.isEmpty { readers[channel] = found }
     return found
   }
 
