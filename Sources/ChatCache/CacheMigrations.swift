@@ -101,7 +101,7 @@ enum CacheMigrations {
     try CacheSession(database: database, user: "").indexAll()
   }
 
-  /// 3 to 4: answers are found by what they answer.
+  /// 3 to 4: answers are found by what they answer, and messages of this device alone have a place.
   private static func noteAnswers(_ database: Database) throws(ChatError) {
     try database.execute(
       """
@@ -109,6 +109,10 @@ enum CacheMigrations {
       UPDATE messages SET reply_to = json_extract(payload, '$.replyTo.id')
         WHERE instr(payload, '"replyTo"') > 0 AND json_valid(payload);
       CREATE INDEX messages_answers ON messages (channel, reply_to) WHERE reply_to IS NOT NULL;
+      ALTER TABLE messages ADD COLUMN after_major INTEGER;
+      ALTER TABLE messages ADD COLUMN after_minor INTEGER;
+      ALTER TABLE messages ADD COLUMN after_tail TEXT;
+      CREATE INDEX messages_here ON messages (channel, after_major, after_minor, after_tail) WHERE after_major IS NOT NULL;
       """)
   }
 }

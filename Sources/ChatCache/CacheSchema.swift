@@ -80,7 +80,12 @@ enum CacheSchema {
       local_extension TEXT,
       payload TEXT NOT NULL,
       -- The id of the message that it answers.
-      reply_to TEXT
+      reply_to TEXT,
+      -- Of a message of this device alone, which has neither id nor position, and is sent: it stands behind everything up to
+      -- here. Read when pages are shown, and by nothing that speaks of ranges, marks or the server.
+      after_major INTEGER,
+      after_minor INTEGER,
+      after_tail TEXT
     ) STRICT;
 
     CREATE UNIQUE INDEX messages_id ON messages (channel, id) WHERE id IS NOT NULL;
@@ -94,6 +99,8 @@ enum CacheSchema {
     -- What quotes a message that is recalled.
     CREATE INDEX messages_answers ON messages (channel, reply_to) WHERE reply_to IS NOT NULL;
     CREATE INDEX messages_waiting ON messages (channel, local_order) WHERE id IS NULL;
+    -- Messages of this device alone, as they stand; among those of one place in the order of rows, which is that of time.
+    CREATE INDEX messages_here ON messages (channel, after_major, after_minor, after_tail) WHERE after_major IS NOT NULL;
 
     -- What is known without holes: from low to high (both ends included) the cache holds every message of the main list.
     -- The lowest possible low: nothing older exists. The highest possible high: live, newer ones arrive by themselves.

@@ -79,10 +79,10 @@ extension CacheSession {
     return true
   }
 
-  /// Removes the committed messages of a channel and what is known of its gaps; what waits to be sent stays.
+  /// Removes the messages of a channel and what is known of its gaps; what waits to be sent stays.
   public func forgetMessages(of id: ChannelID) throws(ChatError) {
     let rows = try database.all(
-      "SELECT row FROM messages WHERE channel = ? AND id IS NOT NULL", [.text(id.rawValue)]
+      "SELECT row FROM messages WHERE channel = ? AND (id IS NOT NULL OR after_major IS NOT NULL)", [.text(id.rawValue)]
     ) { row throws(ChatError) in row.int(0) }
     for row in rows {
       try unindex(row)

@@ -56,17 +56,22 @@ extension CacheSession {
   /// Pending, unknown and failed messages of this device in the order of their making.
   public func waitingMessages(in channel: ChannelID) throws(ChatError) -> [Message] {
     try database.all(
-      "SELECT \(MessageRow.columns) FROM messages WHERE channel = ? AND id IS NULL ORDER BY local_order",
+      """
+      SELECT \(MessageRow.columns) FROM messages
+      WHERE channel = ? AND id IS NULL AND after_major IS NULL ORDER BY local_order
+      """,
       [.text(channel.rawValue)]
     ) { row throws(ChatError) in try MessageRow(row).message }
   }
 
-  /// The newest visible message of the main list, committed ones only.
+  /// The newest visible message of the main list, of those that the server has and those of this device alone.
   public func lastMessage(in channel: ChannelID) throws(ChatError) -> Message? {
-    try messages(
+    let newest = try messages(
       in: channel, .older, of: .highest, inclusive: true,
       within: CachedRange(low: .lowest, high: .highest), limit: 1
     ).first
+    let place = LocalPlace(of: newest?.position ?? .lowest)
+    return try localMessages(in: channel, from: place, to: .last, .older, limit: 1).first?.message ?? newest
   }
 
   /// Replies under `parent` that are known, ascending.
@@ -109,7 +114,7 @@ extension CacheSession {
     ) { _ throws(ChatError) in true } ?? false
   }
 
-  /// Removes everything up to `position`; it does not come back.
+  /// Removes everything up to `position`, with what stands behind it and is of this device alone; it does not come back.
   /// - Returns: false when as much was cleared before.
   public func clear(_ channel: ChannelID, upTo position: MessagePosition) throws(ChatError) -> Bool {
     try touchChannel(channel)
@@ -124,6 +129,7 @@ extension CacheSession {
       try database.run("DELETE FROM messages WHERE row = ?", [.int(row)])
     }
     if !gone.isEmpty { database.hasErased = true }
+    try clearLocal(channel, upTo: position)
     try database.run(
       "UPDATE channels SET cleared_major = ?, cleared_minor = ?, cleared_tail = ? WHERE id = ?",
       position.values + [.text(channel.rawValue)])

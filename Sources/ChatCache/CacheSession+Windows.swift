@@ -58,11 +58,15 @@ extension CacheSession {
     let shown = CachedRange(low: low, high: max(low, top))
     var messages = try messages(in: channel, .newer, of: low, inclusive: true, within: shown, limit: .max)
     if high == nil, !range.isLive { messages += try ownMessages(in: channel, behind: range.high) }
+    let edge = LocalPlace(of: low)
+    let local = try localMessages(in: channel, from: edge, to: high.map { LocalPlace(behind: $0) } ?? .last)
     let older = try self.messages(in: channel, .older, of: low, within: range, limit: 1)
     let newer =
       high == nil ? [] : try self.messages(in: channel, .newer, of: top, within: range, limit: 1)
+    let hasOlderLocal = try hasLocal(.older, than: edge, in: channel)
     return CachedWindow(
-      messages: messages, hasOlder: !range.isAtStart || !older.isEmpty, hasNewer: !range.isLive || !newer.isEmpty)
+      messages: LocalMessage.merge(messages, local).map(\.message), hasOlder: !range.isAtStart || !older.isEmpty || hasOlderLocal,
+      hasNewer: !range.isLive || !newer.isEmpty)
   }
 
   /// What this device sent behind the known part, which a lost link has ended before it: a list that follows goes on
@@ -93,9 +97,17 @@ extension CacheSession {
       is_pinned_here OR coalesce(json_extract(view, '$.pinned'), 0),
       is_hidden_here OR coalesce(json_extract(view, '$.hidden'), 0),
       json_extract(view, '$.notifications'),
-      (SELECT m.created_at FROM messages m WHERE m.channel = channels.id AND m.major IS NOT NULL
-        AND m.visibility = 'visible' AND m.thread_parent IS NULL
-        ORDER BY m.major DESC, m.minor DESC, m.tail DESC LIMIT 1)
+      coalesce(
+        (SELECT here.created_at FROM
+          (SELECT h.created_at, h.after_major, h.after_minor, h.after_tail FROM messages h
+            WHERE h.channel = channels.id AND h.after_major IS NOT NULL
+            ORDER BY h.after_major DESC, h.after_minor DESC, h.after_tail DESC, h.row DESC LIMIT 1) here
+          WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.channel = channels.id AND m.major IS NOT NULL
+            AND m.visibility = 'visible' AND m.thread_parent IS NULL
+            AND (m.major, m.minor, m.tail) > (here.after_major, here.after_minor, here.after_tail))),
+        (SELECT m.created_at FROM messages m WHERE m.channel = channels.id AND m.major IS NOT NULL
+          AND m.visibility = 'visible' AND m.thread_parent IS NULL
+          ORDER BY m.major DESC, m.minor DESC, m.tail DESC LIMIT 1))
     FROM channels
     """
 

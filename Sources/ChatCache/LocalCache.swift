@@ -165,7 +165,7 @@ extension LocalCache {
 
   /// Brings the file under `limit` bytes: the oldest messages go first, half of a channel at a time, the channel that
   /// was quiet longest before the others. What was removed becomes a gap that the server fills when somebody reads
-  /// there. Messages that are not sent, and channels themselves, stay.
+  /// there. Messages that nobody else has stay, those to be sent and those of this device alone, and channels themselves.
   public func trim(to limit: Int64) throws(ChatError) {
     var rounds = 0
     while size > limit {

@@ -25,6 +25,7 @@ struct MessageRow {
     row, payload, local_id, local_order, state, error, local_extension, visibility, id, client_id, sender, major, minor,
     tail
     """
+  static let columnCount: Int32 = 14
 
   /// The record payload holds what the vendor holds; the other columns hold what this device adds.
   init(_ row: Row) throws(ChatError) {
@@ -79,6 +80,12 @@ extension Message {
     default: sender != nil
     }
   }
+}
+
+extension Message {
+  /// Put into the cache by `insertLocal`: it has a `localID`, neither id nor position, and is `.sent`, since nothing of
+  /// it is to be sent.
+  public var isLocalOnly: Bool { id == nil && position == nil && localID != nil && state == .sent }
 }
 
 extension MessagePosition {

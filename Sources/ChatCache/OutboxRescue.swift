@@ -46,10 +46,24 @@ extension CacheFile {
   fileprivate func copyWithNewHeader(to copy: CacheFile) -> Bool {
     guard var bytes = FileManager.default.contents(atPath: path), bytes.count >= Self.pageSize else { return false }
     bytes.replaceSubrange(0..<100, with: Self.header(pages: UInt32(clamping: bytes.count / Self.pageSize)))
-    let owner: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
-    guard FileManager.default.createFile(atPath: copy.path, contents: bytes, attributes: owner) else { return false }
-    if let log = FileManager.default.contents(atPath: path + "-wal") {
-      return FileManager.default.createFile(atPath: copy.path + "-wal", contents: log, attributes: owner)
+    // A killed rescue may have left one.
+    copy.removeFiles()
+    guard Self.write(Array(bytes), to: copy.path) else { return false }
+    guard let log = FileManager.default.contents(atPath: path + "-wal") else { return true }
+    return Self.write(Array(log), to: copy.path + "-wal")
+  }
+
+  /// A new file, its owner's from the first byte; never one that is there already, nor one that a link leads to.
+  private static func write(_ bytes: [UInt8], to path: String) -> Bool {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return false }
+      rest = rest.dropFirst(count)
     }
     return true
   }

@@ -33,6 +33,26 @@ extension MessageDraft {
     try checkDocuments()
   }
 
+  /// What a message of this device alone may be. It meets no vendor, so that none of its limits counts.
+  func checkLocal() throws(ChatError) {
+    func refuse(_ field: String, _ why: String) -> ChatError {
+      ChatError(.invalidArgument(field: field), operation: .cache, detail: why)
+    }
+    switch content {
+    case .text(""), .markdown(""):
+      guard customData != nil else { throw refuse("text", "an empty text says nothing") }
+    case .image(let attachment), .audio(let attachment), .video(let attachment), .file(let attachment):
+      guard attachment.url != nil, attachment.source == nil else {
+        throw refuse("attachment", "nothing is uploaded for it: name the file by its url")
+      }
+    case .recalled, .unknown: throw refuse("content", "a \(content.kindName) message cannot be written")
+    case .text, .markdown, .location, .merged, .system, .card, .sticker, .custom: break
+    }
+    guard !isTransient else { throw refuse("isTransient", "it is stored, or nothing") }
+    guard threadParent == nil else { throw refuse("threadParent", "it stands in the main list") }
+    try checkDocuments()
+  }
+
   private func checkDocuments() throws(ChatError) {
     var documents: [(String, JSONText)] = []
     if case .custom(let data) = content { documents.append(("content", data)) }

@@ -13,6 +13,8 @@ struct MessageReading: Sendable {
   /// nil: nothing is known where the list stood.
   var window: CachedWindow?
   var waiting: [Message]
+  /// What this device alone has of the main list, while nothing else of it is loaded.
+  var local: [Message]
   /// Of others.
   var marks: [Mark]
 }
@@ -51,6 +53,8 @@ extension Chat {
       return MessageReading(
         owner: session.owner, window: window,
         waiting: try session.waitingMessages(in: channel).filter { $0.threadParent == thread },
+        local: low == nil && thread == nil
+          ? try session.localMessages(in: channel, from: LocalPlace(of: .lowest), to: .last).map(\.message) : [],
         marks: marks.filter { $0.read != nil || $0.delivered != nil })
     }
   }
@@ -61,14 +65,14 @@ extension Chat {
   /// position, not by time.
   /// - Throws: what reading history throws.
   public func position(at time: Timestamp, in channel: ChannelID) async throws(ChatError) -> MessagePosition {
-    guard let newest = try await history(of: channel, .newest(1)).messages.last, let top = newest.position,
+    guard let newest = try await placedHistory(of: channel, .newest(1)).messages.last, let top = newest.position,
       newest.createdAt >= time
     else { return .highest }
     // Where positions are times, the place is known.
     if top.major == newest.createdAt.milliseconds {
       return MessagePosition(major: time.milliseconds, minor: 0, tail: "")
     }
-    guard let oldest = try await history(of: channel, HistoryQuery(anchor: .oldest, direction: .newer, limit: 1))
+    guard let oldest = try await placedHistory(of: channel, HistoryQuery(anchor: .oldest, direction: .newer, limit: 1))
       .messages.first, let bottom = oldest.position, oldest.createdAt < time
     else { return .lowest }
     // Below `low` everything is older; at `high` nothing is.
@@ -80,7 +84,7 @@ extension Chat {
       let probe = HistoryQuery(
         anchor: .position(MessagePosition(major: middle, minor: 0, tail: "")), direction: .newer, limit: 1,
         isInclusive: true)
-      guard let message = try await history(of: channel, probe).messages.first, let position = message.position else {
+      guard let message = try await placedHistory(of: channel, probe).messages.first, let position = message.position else {
         high = middle
         continue
       }

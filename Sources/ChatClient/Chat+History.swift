@@ -6,11 +6,30 @@ extension Chat {
   ///
   /// The newest page never waits for the network when something was read before: it comes from the cache, and what
   /// turns out to have changed comes as events (`messagesBackfilled`, `messageUpdated`, `messageRecalled`). Messages
-  /// of this device that are not confirmed are in `waitingMessages(in:)`. Cursors name a position and hold for the
-  /// life of the channel, also over restarts.
+  /// of this device that are not confirmed are in `waitingMessages(in:)`; those of this device alone (`insertLocal`)
+  /// stand where they were put, count for the limit, and have no position. Cursors name a place and hold for the life of
+  /// the channel, also over restarts.
   /// - Throws: `.invalidArgument` for a limit below 1 or a foreign cursor; offline, what the adapter throws when
   ///   nothing at all is cached there.
   public func history(of channel: ChannelID, _ query: HistoryQuery) async throws(ChatError) -> MessagePage {
+    let walk: HistoryWalk
+    do throws(ChatError) { walk = try await self.walk(through: channel, query) } catch {
+      // Nothing is known here but what this device has alone.
+      switch error.kind {
+      case .network, .timeout: if let page = try localPage(channel, query) { return page }
+      default: break
+      }
+      throw error
+    }
+    return try page(walk, channel, try localMessages(beside: walk, in: channel, query.limit), query.limit)
+  }
+
+  /// As `history(of:_:)`, without messages of this device alone: every message of it has a position.
+  func placedHistory(of channel: ChannelID, _ query: HistoryQuery) async throws(ChatError) -> MessagePage {
+    try page(try await walk(through: channel, query), channel, nil, query.limit)
+  }
+
+  private func walk(through channel: ChannelID, _ query: HistoryQuery) async throws(ChatError) -> HistoryWalk {
     try Arguments.id(channel, .history)
     try Arguments.limit(query.limit, .history)
     _ = try opened(.history)
@@ -29,7 +48,7 @@ extension Chat {
         break
       }
     }
-    return try page(walk, channel)
+    return walk
   }
 
   /// Where the newest page starts when the channel is not live: at the newest that is known, with a refresh behind.
@@ -115,23 +134,6 @@ extension Chat {
     }
   }
 
-  /// The page with cursors that say whether there is more.
-  private func page(_ walk: HistoryWalk, _ channel: ChannelID) throws(ChatError) -> MessagePage {
-    let first = walk.messages.first?.position ?? walk.start.position
-    let last = walk.messages.last?.position ?? walk.start.position
-    let (hasOlder, hasNewer, messages) = try opened(.history).read { session throws(ChatError) in
-      (
-        try session.mayHave(.older, than: first, in: channel), try session.mayHave(.newer, than: last, in: channel),
-        walk.hasAsked ? try session.withoutLateQuotes(walk.messages) : walk.messages
-      )
-    }
-    // Nothing known of what is there: a cursor would lead to this page again.
-    let isNowhere = walk.messages.isEmpty && walk.isAtEnd && walk.direction == .older
-    return MessagePage(
-      messages: messages, older: hasOlder && !isNowhere ? HistoryStart.cursor(first) : nil,
-      newer: hasNewer && last != .highest ? HistoryStart.cursor(last) : nil)
-  }
-
   /// One message, from the cache if it is there.
   public func message(_ id: MessageID, in channel: ChannelID) async throws(ChatError) -> Message {
     let cache = try opened(.fetchMessage)
@@ -168,26 +170,6 @@ extension Chat {
       return try searchCache(CacheSearch(text, channel: channel, limit: limit), page: page)
     }
     return try await ask(await adapter.search(text, in: channel, limit: limit, page: page))
-  }
-}
-
-extension CacheSession {
-  /// A later part of a page may have brought the recall of what an earlier part quotes.
-  fileprivate func withoutLateQuotes(_ messages: [Message]) throws(ChatError) -> [Message] {
-    guard messages.contains(where: { $0.replyTo?.quoted != nil }) else { return messages }
-    return try messages.map { message throws(ChatError) in
-      guard message.replyTo?.quoted != nil, let id = message.id else { return message }
-      return try self.message(id, in: message.channel) ?? message
-    }
-  }
-
-  /// Whether something may stand beyond `position`: false only when it is known that nothing does.
-  fileprivate func mayHave(
-    _ direction: HistoryQuery.Direction, than position: MessagePosition, in channel: ChannelID
-  ) throws(ChatError) -> Bool {
-    guard let range = try ranges(of: channel).first(where: { $0.contains(position) }) else { return true }
-    guard direction == .older ? range.isAtStart : range.isLive else { return true }
-    return try !messages(in: channel, direction, of: position, within: range, limit: 1).isEmpty
   }
 }
 

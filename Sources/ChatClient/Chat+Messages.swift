@@ -16,8 +16,10 @@ extension Chat {
     try await ask(await adapter.download(attachment, limit: limit))
   }
 
-  /// Changes what a message says. One that has not left yet is changed before it leaves.
+  /// Changes what a message says. One that has not left yet is changed before it leaves; one of this device alone is
+  /// changed here, whether the vendor can edit or not.
   public func edit(_ original: Message, to draft: MessageDraft) async throws(ChatError) -> Message {
+    if original.isLocalOnly, let changed = try editLocal(original, to: draft) { return changed }
     try draft.check(try await ownCapabilities())
     if original.id == nil, let localID = original.localID { return try editWaiting(localID, to: draft) }
     try await require(.messageEdit, .edit)
@@ -38,9 +40,11 @@ extension Chat {
     return changed
   }
 
-  /// Takes back for all. One that has not left yet is cancelled. Taking back twice is no error. Copies of the same send
-  /// that the service stores beside it are taken back with it: they would come to light once it is gone.
+  /// Takes back for all. One that has not left yet is cancelled, and one of this device alone is removed; both come back
+  /// as cancelled. Taking back twice is no error. Copies of the same send that the service stores beside it are taken back
+  /// with it: they would come to light once it is gone.
   public func recall(_ message: Message) async throws(ChatError) -> Message {
+    if message.isLocalOnly { return try removeLocal(message) }
     if message.id == nil, let localID = message.localID { return try await recallWaiting(message, localID) }
     try await require(.messageRecall, .recall)
     let copies = try opened(.recall).read { session throws(ChatError) in try session.copies(of: message) }
@@ -74,8 +78,8 @@ extension Chat {
     return cancelled
   }
 
-  /// Hidden on all of the user's devices where the vendor has it, else on this one. A message that was never sent is
-  /// removed.
+  /// Hidden on all of the user's devices where the vendor has it, else on this one. A message that was never sent, and
+  /// one of this device alone, is removed.
   public func deleteForMe(_ messages: [Message]) async throws(ChatError) {
     let committed = messages.filter { $0.id != nil }
     if !committed.isEmpty, try await vendorCapabilities()[.messageDeleteForMe] == .native {
@@ -84,17 +88,28 @@ extension Chat {
     for message in messages {
       if let id = message.id {
         apply(.messageHidden(message.channel, id))
+      } else if message.isLocalOnly {
+        _ = try removeLocal(message)
       } else if let localID = message.localID {
         _ = try await cancel(localID)
       }
     }
   }
 
+  /// Removes everything that is in the channel now, on all of the user's devices; with it, on this one, the messages that
+  /// it has alone. What waits to be sent stays.
+
   public func clearHistory(of channel: ChannelID) async throws(ChatError) {
     try await require(.historyClear, .clearHistory)
     try await ask(await adapter.clearHistory(of: channel))
     let newest = try opened(.clearHistory).read { session throws(ChatError) in try session.newestPosition(in: channel) }
     if let newest { apply(.historyCleared(channel, upTo: newest)) }
+    let gone = try opened(.clearHistory).write { session throws(ChatError) in
+      try session.clearLocal(channel, upTo: .highest)
+    }
+    guard gone > 0 else { return }
+    purgeErased()
+    publish(.messagesBackfilled(channel, count: 0), .local)
   }
 
   public func addReaction(_ key: String, to message: Message) async throws(ChatError) -> [Reaction] {

@@ -6,6 +6,8 @@ struct HistoryStart {
   var position: MessagePosition
   var direction: HistoryQuery.Direction
   var isInclusive: Bool
+  /// Set when the page before ended with a message of this device alone.
+  private(set) var local: LocalPlace?
 
   /// - Throws: `.invalidArgument` for a cursor that is not of a `Chat`.
   init(_ query: HistoryQuery) throws(ChatError) {
@@ -16,14 +18,50 @@ struct HistoryStart {
     case .oldest: (position, isInclusive) = (.lowest, false)
     case .position(let place): position = place
     case .cursor(let cursor):
-      guard cursor.rawValue.hasPrefix("at:"), let place = MessagePosition(String(cursor.rawValue.dropFirst(3))) else {
+      guard let edge = PageEdge(cursor) else {
         throw ChatError(.invalidArgument(field: "cursor"), operation: .history, detail: "not a cursor of this channel")
       }
-      (position, isInclusive) = (place, false)
+      (position, local) = (edge.position, edge.local)
+      // The message beside it that has a position is on this side or on the other.
+      isInclusive = local.map { $0.isBehind(edge.position) == (query.direction == .older) } ?? false
     }
   }
 
-  static func cursor(_ position: MessagePosition) -> Cursor { Cursor("at:\(position)") }
+  /// Messages of this device alone are part of a page when they stand beyond it.
+  var place: LocalPlace { local ?? LocalPlace(of: position) }
+}
+
+/// Where a page ends: a position, and beside it, where the last message has none, a place of this device alone.
+///
+/// The position is always one that came from the server or from the caller, so that it may go to the server again.
+struct PageEdge {
+  var position: MessagePosition
+  var local: LocalPlace?
+
+  init(_ position: MessagePosition, _ local: LocalPlace? = nil) { (self.position, self.local) = (position, local) }
+
+  init?(_ cursor: Cursor) {
+    let text = cursor.rawValue
+    if text.hasPrefix("at:") {
+      guard let position = MessagePosition(String(text.dropFirst(3))) else { return nil }
+      self.init(position)
+      return
+    }
+    // beside:<bytes of the place>:<place><position>
+    let parts = text.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+    guard parts.count == 3, parts[0] == "beside", let length = Int(parts[1]), length >= 0 else { return nil }
+    let bytes = Array(parts[2].utf8)
+    guard length <= bytes.count, let local = LocalPlace(String(decoding: bytes[..<length], as: UTF8.self)),
+      let position = MessagePosition(String(decoding: bytes[length...], as: UTF8.self))
+    else { return nil }
+    self.init(position, local)
+  }
+
+  var cursor: Cursor {
+    guard let local else { return Cursor("at:\(position)") }
+    let place = local.description
+    return Cursor("beside:\(place.utf8.count):\(place)\(position)")
+  }
 }
 
 /// A walk from a position in one direction, partly through the cache, partly over the network.

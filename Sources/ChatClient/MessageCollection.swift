@@ -83,7 +83,7 @@ public actor MessageCollection {
       if options.thread != nil {
         try await loadOlderReplies()
       } else {
-        let page = try await chat.history(of: channel, .before(low, limit: options.pageSize))
+        let page = try await chat.placedHistory(of: channel, .before(low, limit: options.pageSize))
         self.low = page.older == nil ? .lowest : page.messages.first?.position ?? low
       }
       try await readAgain()
@@ -100,7 +100,7 @@ public actor MessageCollection {
     try await load()
     let before = items.count
     while let high {
-      let page = try await chat.history(of: channel, .after(high, limit: options.pageSize))
+      let page = try await chat.placedHistory(of: channel, .after(high, limit: options.pageSize))
       self.high = page.newer == nil ? nil : page.messages.last?.position ?? high
       try await readAgain()
       if items.count > before || self.high == high { break }
@@ -147,7 +147,7 @@ public actor MessageCollection {
     if let parent = options.thread { try await loadReplies(under: parent) } else {
       switch start {
       case .newest:
-        let page = try await chat.history(of: channel, .newest(options.pageSize))
+        let page = try await chat.placedHistory(of: channel, .newest(options.pageSize))
         low = page.older == nil ? .lowest : page.messages.first?.position ?? .lowest
         high = nil
       case .message(let id):
@@ -165,11 +165,11 @@ public actor MessageCollection {
 
   private func loadAround(_ position: MessagePosition) async throws(ChatError) {
     let half = (options.pageSize + 1) / 2
-    let newer = try await chat.history(
+    let newer = try await chat.placedHistory(
       of: channel, HistoryQuery(anchor: .position(position), direction: .newer, limit: half, isInclusive: true))
     // From a message on, so that both halves touch.
     let middle = newer.messages.first?.position ?? position
-    let older = try await chat.history(of: channel, .before(middle, limit: half))
+    let older = try await chat.placedHistory(of: channel, .before(middle, limit: half))
     low = older.older == nil ? .lowest : older.messages.first?.position ?? middle
     high = newer.newer == nil ? nil : newer.messages.last?.position ?? middle
   }
@@ -236,7 +236,9 @@ public actor MessageCollection {
     var snapshot = MessageListSnapshot()
     // What waits is newer than everything: a list that ends in the past does not show it.
     let waiting = high == nil ? reading.waiting : []
-    snapshot.items = ((reading.window?.messages ?? []) + waiting).filter(options.filter.admits).map {
+    // Nothing can be read: what this device has alone is shown all the same.
+    let shown = reading.window?.messages ?? (problem == nil ? [] : reading.local)
+    snapshot.items = (shown + waiting).filter(options.filter.admits).map {
       item($0, reading)
     }
     snapshot.hasOlder = options.thread == nil ? reading.window?.hasOlder ?? false : threadCursor != nil

@@ -90,6 +90,33 @@ struct FileTests {
     #expect(!folder.files.contains { $0.contains("rescue") })
   }
 
+  @Test("is mended beside itself in a new file, whatever stands or leads away there", arguments: ["", "-wal"])
+  func rescueBesideALink(_ suffix: String) throws {
+    let folder = Folder()
+    let cache = try makeCache(folder.location)
+    try cache.write { session throws(ChatError) in
+      _ = try session.enqueue(
+        OutboxEntry(localID: "l", channel: "c", clientMessageID: "k", draft: .text("unsent"), createdAt: Timestamp(milliseconds: 1)))
+    }
+    cache.close()
+    let name = try #require(folder.files.first { $0.hasSuffix(".sqlite") })
+    let url = URL(filePath: folder.path + "/" + name)
+    var bytes = try Data(contentsOf: url)
+    for place in 60..<64 { bytes[place] = 0xFF }
+    for place in 0..<16 { bytes[place] = 0 }
+    try bytes.write(to: url)
+    try Data("log".utf8).write(to: URL(filePath: url.path + "-wal"))
+    // The rescue works on the file that was set aside.
+    let elsewhere = folder.path + "/another-file"
+    try Data("of somebody else".utf8).write(to: URL(filePath: elsewhere))
+    try FileManager.default.createSymbolicLink(
+      atPath: url.path + ".damaged-1.rescue" + suffix, withDestinationPath: elsewhere)
+    let rebuilt = try makeCache(folder.location)
+    #expect(rebuilt.recovery?.savedMessages == 1)
+    #expect(try Data(contentsOf: URL(filePath: elsewhere)) == Data("of somebody else".utf8))
+    #expect(!folder.files.contains { $0.contains("rescue") })
+  }
+
   enum Damage: String, CaseIterable, Sendable { case header, schemaPage, middle, truncated, text }
 
   @Test("that is damaged is set aside; the outbox goes on where it can be read", arguments: Damage.allCases)

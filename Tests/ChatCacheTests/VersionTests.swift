@@ -98,7 +98,9 @@ struct OldAnswersTests {
     cache.close()
     try LocalCache.run(
       """
-      DROP INDEX messages_answers; ALTER TABLE messages DROP COLUMN reply_to; PRAGMA user_version = 3;
+      DROP INDEX messages_answers; ALTER TABLE messages DROP COLUMN reply_to; DROP INDEX messages_here;
+      ALTER TABLE messages DROP COLUMN after_major; ALTER TABLE messages DROP COLUMN after_minor;
+      ALTER TABLE messages DROP COLUMN after_tail; PRAGMA user_version = 3;
       UPDATE messages SET payload = '{"replyTo":' WHERE id = 'm3';
       """, onFile: try #require(cache.path))
     let upgraded = try LocalCache(cache.identity, at: folder.location)

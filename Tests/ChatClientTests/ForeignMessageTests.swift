@@ -25,6 +25,7 @@ struct ForeignMessageTests {
     await bench.adapter.removeChannel("old")
     await bench.adapter.publish(.channelLeft("old", .removed(by: "bob")))
     await bench.heard.first { if case .channelLeft("old", _) = $0.kind { true } else { false } }
+    await bench.adapter.clearJournal()
     await bench.adapter.write("for others", in: "old", push: true)
     try await until { await isDescribed("old", bench) }
     await bench.adapter.write("for me", push: true)

@@ -21,6 +21,8 @@ actor ScriptedAdapter: ChatAdapter {
     case hold
   }
 
+  enum List: Sendable, CaseIterable { case channels, history, changes }
+
   nonisolated let vendor: VendorName = "scripted"
   nonisolated let hub = EventHub()
   nonisolated func events() -> ChatEventStream { hub.events() }
@@ -45,8 +47,13 @@ actor ScriptedAdapter: ChatAdapter {
   private var logRefusal: ChatError?
   private var holders: [CheckedContinuation<Void, Never>] = []
   private var pageLimit = 100
-  /// Whether each page leads to the other one of two, without end.
-  private var isCircle = false
+  /// The lists in which each page leads to the other one of two, without end.
+  private var circles: Set<List> = []
+  /// Pages of such lists that were asked for.
+  private var turns = 0
+  private var mostTurns: Int { 200 }
+  /// Whether somebody would have asked for ever.
+  var isAskedForEver: Bool { turns >= mostTurns }
   private var number: Int64 = 0
   private(set) var changeTokens = 0
   private var changed: [ChannelID: [Message]] = [:]
@@ -83,7 +90,16 @@ actor ScriptedAdapter: ChatAdapter {
     historyErrors = Array(repeating: nil, count: count) + [error]
   }
   func limitPages(to limit: Int) { pageLimit = limit }
-  func leadInCircles(_ isCircle: Bool) { self.isCircle = isCircle }
+  func leadInCircles(_ lists: Set<List>) { (circles, turns) = (lists, 0) }
+
+  /// Whether the list is a circle.
+  /// - Throws: when whoever asks would ask for ever: this way the test comes to its end, and fails.
+  private func leadsInCircles(_ list: List, _ operation: ChatError.Operation) throws(ChatError) -> Bool {
+    guard circles.contains(list) else { return false }
+    turns += 1
+    guard turns < mostTurns else { throw ChatError(.network(.closed), operation: operation) }
+    return true
+  }
   func setTyping(_ isTyping: Bool, in channel: ChannelID) async throws(ChatError) {
     journal.append("typing \(isTyping) \(channel)")
   }
@@ -271,6 +287,7 @@ actor ScriptedAdapter: ChatAdapter {
     try live(.listChannels)
     if channelsHeld { await hold() }
     journal.append("channels")
+    let isCircle = try leadsInCircles(.channels, .listChannels)
     return Page(
       items: channels.values.sorted { $0.id < $1.id }.map { channel in
         var channel = channel
@@ -389,7 +406,7 @@ actor ScriptedAdapter: ChatAdapter {
     let name = query.anchor == .newest ? "newest" : "\(anchor.major)"
     journal.append("history \(query.direction) \(name) \(query.limit)")
     if !historyErrors.isEmpty, let error = historyErrors.removeFirst() { throw error }
-    if isCircle {
+    if try leadsInCircles(.history, .history) {
       let next = Cursor(MessagePosition(sequence: anchor.major == 1 ? 2 : 1).description)
       return MessagePage(messages: [], older: next, newer: next)
     }
@@ -429,7 +446,8 @@ actor ScriptedAdapter: ChatAdapter {
     }
     let all = changed[channel] ?? []
     changeTokens += 1
-    if isCircle { return ChangePage(updated: [], removed: [], next: since == "1" ? "2" : "1", hasMore: true) }
+    journal.append("changes \(channel) \(since?.rawValue ?? "anew")")
+    if try leadsInCircles(.changes, .changelog) { return ChangePage(updated: [], removed: [], next: since == "1" ? "2" : "1", hasMore: true) }
     guard let since else { return ChangePage(updated: [], removed: [], next: Cursor("\(all.count)"), hasMore: false) }
     guard let start = Int(since.rawValue) else {
       throw ChatError(.invalidArgument(field: "since"), operation: .changelog)
@@ -453,4 +471,6 @@ actor ScriptedAdapter: ChatAdapter {
   }
 
   func deleteForMe(_ messages: [Message]) async throws(ChatError) { journal.append("deleteForMe") }
+
+  func clearHistory(of channel: ChannelID) async throws(ChatError) { messages[channel] = [] }
 }

@@ -277,20 +277,30 @@ extension ConformanceSuite {
       let mark = await context.mark()
       let shown = try await context.newest(2, of: channel.id, by: bob)
       for message in shown { try await bob.setLocalExtension(note, of: message) }
+      let alone = try await bob.insertLocal(.text("secretnotebob between us"), in: channel.id)
       if context.has(.messageEdit) {
         _ = try await alice.edit(sent[0], to: .text("edited"))
-        try await context.shows(bob, channel.id, [.text("edited"), .text("to be recalled")], "bob")
+        try await context.shows(bob, channel.id, [.text("edited"), .text("to be recalled"), alone.content], "bob")
       }
       await bob.disconnect()
       let again = try await context.online(users.b)
-      let read = try await context.newest(2, of: channel.id, by: again)
+      let read = try await context.newest(3, of: channel.id, by: again)
       try context.expectEqual(read.first?.localExtension, note, "the note after an edit and a restart")
+      try context.expectEqual(read.last, alone, "the message of this device alone after a restart, in its place")
+      try context.expectEqual(
+        try await again.searchCache(CacheSearch("between")).items.map(\.content), [alone.content], "found on this device")
+      try await context.shows(alice, channel.id, read.dropLast().map(\.content), "alice has none of it")
       if context.has(.messageRecall) {
         _ = try await alice.recall(sent[1])
         try await context.eventually("the note goes with the message") {
-          try await again.history(of: channel.id, .newest(2)).messages.allSatisfy { !$0.isRecalled || $0.localExtension == nil }
+          try await again.history(of: channel.id, .newest(3)).messages.allSatisfy { !$0.isRecalled || $0.localExtension == nil }
         }
       }
+      let changed = try await again.edit(alone, to: .text("secretnotebob, other words"))
+      try context.expectEqual(try await context.newest(1, of: channel.id, by: again), [changed], "changed here")
+      try await again.deleteForMe([changed])
+      try context.expect(
+        try await context.newest(3, of: channel.id, by: again).allSatisfy { !$0.isLocalOnly }, "removed from this device")
       let frames = await context.harness.faults?.wire(since: mark) ?? []
       try context.expect(
         !frames.contains { String(decoding: $0.bytes, as: UTF8.self).contains("secretnotebob") }, "nothing on the wire")

@@ -7,7 +7,8 @@ enum ArchiveReading {
   private static let times: [OptionSpec] = FilterOptions.specs.filter { ["since", "until"].contains($0.name) }
 
   static let show = Command(
-    name: "show", summary: "what an archive holds; with --channel, its messages; with --user, who that is",
+    name: "show",
+    summary: "what an archive holds; with --channel, its messages; with --user, who that is; with --rows, a list",
     options: [
       .value("channel", "ID", "print the messages of this channel"),
       .value("user", "ID", "print this user and the channels in which they are"),
@@ -22,7 +23,7 @@ enum ArchiveReading {
 
   private static func runShow(_ invocation: Invocation) async throws -> ExitCode {
     guard ["user", "channel", "rows"].count(where: { invocation.has($0) }) <= 1 else {
-      throw Failure(.usage, "archive show takes one of --user, --channel and --rows, not both")
+      throw Failure(.usage, "archive show takes one of --user, --channel and --rows")
     }
     for name in ["limit", "last", "since", "until"]
     where invocation.has(name) && !invocation.has("channel") && !(name == "limit" && invocation.has("rows")) {

@@ -281,7 +281,7 @@ actor ChatRoom {
     guard let channel, let from = newest else { return }
     guard let page = try? await chat.history(of: channel.id, .after(from, limit: 200)) else { return }
     for message in page.messages where message.sender != user { screen.message("missed", message) }
-    newest = page.messages.last?.position ?? from
+    newest = page.messages.last { $0.position != nil }?.position ?? from
     await markRead()
   }
 
