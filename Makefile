@@ -51,7 +51,8 @@ kill: deps
 
 pairs: deps
 	$(SWIFT) build --build-tests
-	UNIFIEDCHAT_STRESS=1 $(SWIFT) test --skip-build --no-parallel --filter KillTests/real
+	UNIFIEDCHAT_STRESS=1 $(if $(DATA),UNIFIEDCHAT_DATA=$(DATA)) \
+	  $(SWIFT) test --skip-build --no-parallel --filter KillTests/real
 
 STRESS_STEPS ?= 20000
 
@@ -65,7 +66,8 @@ CORE_TESTS = UnifiedChatTests|ChatJSONTests|ChatCryptoTests|ChatTransportTests|C
 
 sanitize: deps
 	$(SWIFT) build --scratch-path .build/tsan --sanitize=thread --build-tests
-	$(SWIFT) test --scratch-path .build/tsan --sanitize=thread --skip-build --no-parallel --filter '^($(CORE_TESTS))\.'
+	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/thread.suppressions \
+	  $(SWIFT) test --scratch-path .build/tsan --sanitize=thread --skip-build --no-parallel --filter '^($(CORE_TESTS))\.'
 
 sbom:
 	@./.ci/bill-of-materials

@@ -30,7 +30,7 @@ private func grow(_ vendor: String) async throws -> Comparison {
 }
 
 /// The most that this process has had in memory.
-private func peakMegabytes() -> Double {
+func peakMegabytes() -> Double {
   var usage = rusage()
   #if canImport(Darwin)
     getrusage(RUSAGE_SELF, &usage)

@@ -100,7 +100,7 @@ private struct EchoPair {
 }
 
 /// The least that a server can be.
-private struct EchoMachine: VendorEmulator {
+struct EchoMachine: VendorEmulator {
   static let vendor = "echo"
   var baseURL: String
 

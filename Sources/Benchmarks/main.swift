@@ -1,7 +1,7 @@
 import Foundation
 
 let allBenchmarks: [Benchmark] = jsonBenchmarks + cacheBenchmarks + roundTripBenchmarks + connectBenchmarks
-  + migrationBenchmarks
+  + idleBenchmarks + migrationBenchmarks
 
 /// Prints one line per comparison. Exit code 1 if a benchmark failed, 2 if a name fits none; a missed goal is
 /// printed as such and is no failure, since the machine may be busy.

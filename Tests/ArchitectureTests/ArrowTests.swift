@@ -155,6 +155,30 @@ struct ArrowTests {
     }
   }
 
+  @Test("what the compiler can no longer check has its reason beside it")
+  func reasons() throws {
+    let unchecked = [
+      "@unchecked Sendable", "nonisolated(unsafe)", "unowned(unsafe)", "@preconcurrency", "assumeIsolated",
+      "try!", " as! ", "Task.sleep",
+    ]
+    var seen = 0
+    for room in ["Sources", "Adapters"] {
+      let files = FileManager.default.enumerator(at: root.appendingPathComponent(room), includingPropertiesForKeys: nil)
+      for case let file as URL in files ?? FileManager.DirectoryEnumerator() where file.pathExtension == "swift" {
+        let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
+        for (index, line) in lines.enumerated() {
+          let statement = line.range(of: "//").map { line[..<$0.lowerBound] } ?? line[...]
+          guard let word = unchecked.first(where: { statement.contains($0) }) else { continue }
+          seen += 1
+          let around = lines[max(0, index - 3)...index]
+          #expect(around.contains { $0.contains("//") }, "\(file.lastPathComponent):\(index + 1) has \(word) without a reason")
+        }
+      }
+    }
+    // The search finds something where there is something.
+    #expect(seen > 5)
+  }
+
   @Test("no two paths differ only by case")
   func pathsDiffer() throws {
     var seen: [String: String] = [:]

@@ -99,9 +99,12 @@ struct HostileClientTests {
     let ping = RawSocket.frame(0x81, Array("the end".utf8), mask: [0, 0, 0, 0])
     let answer = await onThread {
       var rest = flood[sent...] + ping
+      // A busy machine may let one write wait longer than this client does; not twenty seconds.
+      var emptyTries = 0
       while !rest.isEmpty {
         let count = client.sendWhatFits(Array(rest))
-        if count == 0 { return "the server takes no more" }
+        emptyTries = count == 0 ? emptyTries + 1 : 0
+        if emptyTries == 40 { return "the server takes no more" }
         rest = rest.dropFirst(count)
       }
       var text = ""
@@ -133,7 +136,7 @@ struct HostileClientTests {
     await server.stop()
   }
 
-  @Test("five thousand idle connections cost little, and the server answers the next client")
+  @Test("the server answers the next client beside five thousand idle connections, or as many as this machine allows")
   func manyIdle() async throws {
     SystemSocket.raiseDescriptorLimit()
     var limit = rlimit()

@@ -98,6 +98,9 @@ final class Connection {
     return Array(unread.prefix(count))
   }
 
+  /// Returns when something is there to be read, or the client has ended.
+  func waitForBytes() { if unread.isEmpty { _ = fill() } }
+
   /// The head of a request, up to and with its blank line, or nil if the client ended before.
   func readHead() -> String? {
     let mark = Array("\r\n\r\n".utf8)

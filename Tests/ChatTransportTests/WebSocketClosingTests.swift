@@ -263,8 +263,11 @@ struct WebSocketClosingTests {
     let go = Gate()
     let counts = Mutex<[Int]>([])
     let done = Gate()
+    let arriving = Gate()
     let server = ScriptedServer { connection in
       connection.acceptUpgrade()
+      connection.waitForBytes()
+      arriving.open()
       go.wait()
       while let frame = connection.readFrame(), frame.opcode == 2 { counts.withLock { $0.append(frame.payload.count) } }
       done.open()
@@ -272,14 +275,8 @@ struct WebSocketClosingTests {
     let connection = try await client.connect(WebSocketRequest(server.webSocketURL))
     // More than the sockets between hold.
     let bytes = [UInt8](repeating: 1, count: 32 << 20)
-    let starting = Gate()
-    let large = Task {
-      starting.open()
-      try await connection.send(.binary(bytes))
-    }
-    await starting.opened()
-    // The send queues at once; these turns are for the step between the gate and the queue.
-    for _ in 0..<1000 { await Task.yield() }
+    let large = Task { try await connection.send(.binary(bytes)) }
+    await arriving.opened()
     let waiting = Task {
       try await connection.send(.binary([1]))
     }

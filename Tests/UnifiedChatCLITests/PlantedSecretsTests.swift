@@ -54,6 +54,8 @@ struct PlantedSecretsTests {
     let tool: Tool
     var evidence = Evidence()
     var codes: [String: Int32] = [:]
+    /// The words of every run.
+    var ran: [[String]] = []
 
     /// What the test itself wrote names its files so.
     static func isOwn(_ name: String) -> Bool { name.hasPrefix("own-") || name.hasPrefix(".out-") || name.hasPrefix(".err-") }
@@ -72,6 +74,7 @@ struct PlantedSecretsTests {
       try process.run()
       process.waitUntilExit()
       codes[place] = process.terminationStatus
+      ran.append(words)
       evidence.add("\(place), output", try String(contentsOf: names[0], encoding: .utf8))
       evidence.add("\(place), errors", try String(contentsOf: names[1], encoding: .utf8))
     }
@@ -112,6 +115,10 @@ struct PlantedSecretsTests {
     try fail(&town)
     town.evidence.add("emulate openim", cut)
     town.evidence.add("emulate sendbird", try sendbird.stop())
+    town.ran.append(["emulate"])
+    // A demo takes minutes, and no secret from outside: it draws its own.
+    let missed = try Self.leaves(tool).filter { leaf in leaf != ["demo"] && !town.ran.contains { $0.starts(with: leaf) } }
+    #expect(missed.isEmpty, "never run: \(missed)")
 
     let bad = town.codes.filter { ($0.value == 0) == $0.key.hasPrefix("failing") }
     #expect(bad.isEmpty, "\(bad)")
@@ -119,13 +126,26 @@ struct PlantedSecretsTests {
     #expect(town.evidence.pieces.count > 80)
     #expect(town.evidence.leaks(of: Self.secrets).isEmpty, "\(town.evidence.leaks(of: Self.secrets))")
     // Bodies stand where they are the product.
-    let products = ["chat", "cut", "show", "search", "a.uchat", "b.uchat", "a.jsonl", "cache/", "bad.uchat", "sendbird.uchat"]
+    let products = [
+      "chat", "cut", "show", "search", "a.uchat", "b.uchat", "a.jsonl", "cache/", "bad.uchat", "sendbird.uchat", "followed.uchat",
+    ]
     let leaks = town.evidence.leaks(of: Self.bodies) { place in
-      !products.contains { place.hasPrefix($0) } || place.hasSuffix("errors")
+      !products.contains { place.hasPrefix($0) } || place.hasSuffix("errors") || place.hasSuffix(".ledger")
     }
     #expect(leaks.isEmpty, "\(leaks)")
     // The search looked where they are.
     for body in Self.bodies { #expect(!town.evidence.leaks(of: [body]).isEmpty, "\(body.name)") }
+  }
+
+  /// The words of every command that does something, as the tool's own help tells them.
+  private static func leaves(_ tool: Tool, below path: [String] = []) throws -> [[String]] {
+    let help = try tool.run(path + ["--help"])
+    try #require(help.code == 0, "\(path)")
+    let lines = help.output.split(separator: "\n", omittingEmptySubsequences: false)
+    guard let start = lines.firstIndex(of: "Commands:") else { return [path] }
+    let names = lines[(start + 1)...].prefix { $0.hasPrefix("  ") }.compactMap { $0.split(separator: " ").first.map(String.init) }
+    try #require(!names.isEmpty, "\(path)")
+    return try names.flatMap { try leaves(tool, below: path + [$0]) }
   }
 
   private func succeed(_ town: inout Town) throws {
@@ -147,6 +167,21 @@ struct PlantedSecretsTests {
     try town.run("plan", ["migrate", "plan"] + ends + ["--json"])
     try town.run("run", ["migrate", "run"] + ends + reports + ["--audit", "audit.jsonl", "--json"])
     try town.run("compare", ["verify", "--archive", "a.uchat", "--against", "sendbird", "--combined", "signs"] + reports)
+    try town.run("search in an archive", ["archive", "search", "a.uchat", "planted", "--json"])
+    try town.run("redact", ["archive", "redact", "a.uchat", "--to", "redacted.uchat", "--mask-bodies"])
+    try town.run("resume", ["migrate", "resume"] + ends + ["--json"])
+    try town.run("report", ["migrate", "report"] + ends + ["again.json", "again.md", "again.html"].flatMap { ["--report", $0] })
+    try town.run("rollback", ["migrate", "rollback"] + ends + ["--yes", "--audit", "audit.jsonl", "--json"])
+    try town.tool.write("", to: "own-cut-over")
+    try town.run(
+      "follow", ["migrate", "follow", "--from", "openim", "--to", "sendbird", "--archive", "followed.uchat", "--cut-over", "own-cut-over", "--json"])
+    try town.run("chat, another vendor", chat + ["--profile", "sendbird"], input: Self.bodies[0].text + "\n")
+    let own = ["--profile", "sendbird", "--as", "alice"]
+    try town.run("cache repair", ["cache", "repair", "--json"] + own)
+    try town.run("cache clear", ["cache", "clear", "--yes"] + own)
+    try town.run("config init", ["config", "init", "--config", "another.json"])
+    try town.run("seed", ["seed", "--to", "seed.jsonl", "--json"])
+    try town.run("capabilities", ["capabilities", "--markdown"])
     let files = ["--json", "cases.json", "--junit", "cases.xml", "--html", "cases.html"]
     try town.run("conformance", ["conformance", "--adapter", "openim,sendbird", "--case", "SEND-03", "--case", "CONN-03"] + files)
   }

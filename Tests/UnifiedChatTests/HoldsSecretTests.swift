@@ -1,5 +1,6 @@
 import Testing
-import UnifiedChat
+
+@testable import UnifiedChat
 
 @Suite("A secret prints as redacted")
 struct HoldsSecretTests {
@@ -45,5 +46,21 @@ struct PageWalkTests {
     var walk = PageWalk()
     // Two forms of one letter are two tokens.
     for token in ["", "1", "2", "\u{e9}", "e\u{301}"] { try walk.advance(to: token, .listChannels) }
+  }
+  @Test("a list that leads on to new pages without end is left after so many")
+  func endless() throws {
+    var walk = PageWalk(mostPages: 5)
+    for number in 0..<5 { try walk.advance(to: "\(number)", .listChannels) }
+    let error = #expect(throws: ChatError.self) { try walk.advance(to: "5", .listChannels) }
+    #expect(error?.kind == .protocolViolation)
+    #expect(error?.detail == "the server's list does not end after 5 pages")
+  }
+
+  @Test("a token too long to be kept is refused")
+  func long() throws {
+    var walk = PageWalk()
+    try walk.advance(to: String(repeating: "x", count: 65_536), .listChannels)
+    let error = #expect(throws: ChatError.self) { try walk.advance(to: String(repeating: "x", count: 65_537), .listChannels) }
+    #expect(error?.kind == .protocolViolation)
   }
 }

@@ -60,7 +60,10 @@ struct LeanCloudFiles: Sendable {
       throw ChatError(.tooLarge(limit: limit, unit: .bytes), operation: operation)
     }
     let response: HTTPResponse
-    do { response = try await http.send(HTTPRequest("GET", url, timeout: timeout)) } catch {
+    var request = HTTPRequest("GET", url, timeout: timeout)
+    // What is too much is not even received.
+    request.maxResponseSize = min(request.maxResponseSize, Int(clamping: max(0, limit)))
+    do { response = try await http.send(request) } catch {
       throw LeanCloudFault.error(error, operation: operation)
     }
     guard (200...299).contains(response.status) else {

@@ -11,8 +11,7 @@ struct FuzzTargetTests {
     let target = try #require(FuzzTarget.all.first { $0.name == name })
     for seed in target.seeds { try await check(target, seed) }
     // Whole servers and files cost more than parsers.
-    let isFile = ["archive", "lines", "console."].contains { name.hasPrefix($0) }
-    let runs = isFile ? Self.runs / 30 : name.hasPrefix("emulator.") ? Self.runs / 10 : Self.runs
+    let runs = target.readsFiles ? Self.runs / 30 : name.hasPrefix("emulator.") ? Self.runs / 10 : Self.runs
     var mutator = Mutator(seed: 2026)
     for _ in 0..<runs { try await check(target, mutator.variant(of: target.seeds)) }
   }

@@ -35,26 +35,26 @@ extension FuzzTarget {
     case 0...2: if let object { try sendbirdEnvelope(first % 8, object) }
     case 3:
       guard let object, let read = OpenIMMessageData(json: .object(object)).read(in: "si_a_b", view) else { return }
-      try unbelieved(read.origin, read.finding)
+      try unbelieved(read.origin)
     case 4:
       let text = String(decoding: payload, as: UTF8.self)
       let read = OpenIMExtra.read(text, view, at: .user("a"))
-      try unbelieved(read.extra.origin, read.finding)
-      let (provenance, _, finding) = Provenance.unwrap(text, by: EnvelopeReader(key: nil), at: .user("a"))
-      try unbelieved(provenance?.origin, finding)
+      try unbelieved(read.extra.origin)
+      let (provenance, _, _) = Provenance.unwrap(text, by: EnvelopeReader(key: nil), at: .user("a"))
+      try unbelieved(provenance?.origin)
     case 5:
       let stored = LeanCloudStoredMessage(
         channel: "c", id: "m", from: "a", timestamp: 5, data: String(decoding: payload, as: UTF8.self), isBinary: false)
       guard let read = try? LeanCloudBody.decode(stored, view) else { return }
-      try unbelieved(read.origin, read.finding)
+      try unbelieved(read.origin)
       try require(read.message.sender == UserID("a"), "a member speaks in the name of another")
     case 6:
       guard let object, let read = LeanCloudConversation.channel(object, view) else { return }
-      try unbelieved(read.origin, read.finding)
+      try unbelieved(read.origin)
     default:
       guard let object else { return }
       let read = LeanCloudUser.user(object, view)
-      try unbelieved(read.origin, read.finding)
+      try unbelieved(read.origin)
     }
   }
 
@@ -64,20 +64,20 @@ extension FuzzTarget {
       guard let wire = SendbirdMessage(object, command: ""),
         let read = try? SendbirdMapping.record(wire, raw: object, view)
       else { return }
-      try unbelieved(read.record.origin, read.finding)
+      try unbelieved(read.record.origin)
       try require(read.record.message.sender == wire.user?.id, "a member speaks in the name of another")
     case 1:
       guard let wire = SendbirdChannel(object), let read = try? SendbirdMapping.channelRecord(wire, raw: object, view)
       else { return }
-      try unbelieved(read.record.origin, read.finding)
+      try unbelieved(read.record.origin)
     default:
       guard let wire = SendbirdUser(object) else { return }
       let read = SendbirdMapping.userRecord(wire, raw: object, view)
-      try unbelieved(read.record.origin, read.finding)
+      try unbelieved(read.record.origin)
     }
   }
 
-  private static func unbelieved(_ origin: Origin?, _ finding: EnvelopeFinding?) throws(BrokenLaw) {
+  private static func unbelieved(_ origin: Origin?) throws(BrokenLaw) {
     try require(origin == nil, "an envelope that nobody signed is believed: \(origin.map { "\($0)" } ?? "")")
   }
 }

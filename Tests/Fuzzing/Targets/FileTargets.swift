@@ -107,8 +107,9 @@ extension FuzzTarget {
   // MARK: Mappings
 
   static let mapping = FuzzTarget(
-    "mapping", seeds: ["a,b\n# comment\nc\td\r\n", #"{"a":"b","c":"d"}"#, "\u{FEFF}a,b\n", "caf\u{E9},1\ncafe\u{301},2\n"]
-  ) { bytes throws(BrokenLaw) in
+    "mapping",
+    seeds: ["a,b\n# comment\nc\td\r\n", #"{"a":"b","c":"d"}"#, "\u{FEFF}a,b\n", "caf\u{E9},1\ncafe\u{301},2\n"].map { Array($0.utf8) }
+  ) { (bytes) async throws(BrokenLaw) in
     let scratch = Scratch()
     let path = scratch.file("map")
     scratch.put(bytes, at: path)
@@ -119,7 +120,7 @@ extension FuzzTarget {
 
   // MARK: Exports
 
-  /// The first byte chooses the file's name, which tells what is in it.
+  /// LeanCloud's first byte chooses the file's name, which tells what is in it.
   private static let consoles: [FuzzTarget] = [
     FuzzTarget(
       "console.leancloud",
@@ -143,14 +144,14 @@ extension FuzzTarget {
     FuzzTarget(
       "console.sendbird",
       seeds: [
-        [0] + Array(#"{"users":[{"user_id":"a","nickname":"A"}]}"#.utf8),
-        [0] + Array(#"{"channels":[{"channel_url":"c","name":"n","created_at":1,"members":[{"user_id":"a"}]}]}"#.utf8),
-        [0] + Array(#"{"messages":[{"message_id":1,"type":"MESG","message":"x","created_at":1,"channel_url":"c","user":{"user_id":"a"}}]}"#.utf8),
-        [0] + Array(#"[{"message_id":1,"type":"FILE","file":{"url":"u","name":"f","size":1,"type":"t"},"created_at":1,"channel_url":"c"}]"#.utf8),
+        Array(#"{"users":[{"user_id":"a","nickname":"A"}]}"#.utf8),
+        Array(#"{"channels":[{"channel_url":"c","name":"n","created_at":1,"members":[{"user_id":"a"}]}]}"#.utf8),
+        Array(#"{"messages":[{"message_id":1,"type":"MESG","message":"x","created_at":1,"channel_url":"c","user":{"user_id":"a"}}]}"#.utf8),
+        Array(#"[{"message_id":1,"type":"FILE","file":{"url":"u","name":"f","size":1,"type":"t"},"created_at":1,"channel_url":"c"}]"#.utf8),
         Self.zip,
       ]
     ) { (bytes) async throws(BrokenLaw) in
-      guard let source = try? SendbirdExportSource(files: [("export", Array(bytes.dropFirst()))], http: Unreachable()) else { return }
+      guard let source = try? SendbirdExportSource(files: [("export", bytes)], http: Unreachable()) else { return }
       try await walk(source)
     },
   ]
@@ -165,7 +166,7 @@ extension FuzzTarget {
     let local = field(0x0403_4B50, 4) + entry + name + content
     let central = field(0x0201_4B50, 4) + field(20, 2) + entry + field(0, 2) + field(0, 2) + field(0, 2) + field(0, 4) + field(0, 4) + name
     let end = field(0x0605_4B50, 4) + field(0, 4) + field(1, 2) + field(1, 2) + field(UInt32(central.count), 4) + field(UInt32(local.count), 4) + field(0, 2)
-    return [0] + local + central + end
+    return local + central + end
   }()
 
   /// All pages of all lists: each list comes to its end, and ids that the source gave are known to it.

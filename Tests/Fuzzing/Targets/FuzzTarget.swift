@@ -11,6 +11,9 @@ public struct FuzzTarget: Sendable {
   public var seeds: [[UInt8]]
   private let body: Body
 
+  /// Whether each run writes and reads files, which takes far longer than a parser.
+  public var readsFiles: Bool { if case .waiting = body { true } else { false } }
+
   /// A parser of bytes needs no thread but the caller's; what reads files does, since actors do it.
   private enum Body: Sendable {
     case plain(@Sendable ([UInt8]) throws(BrokenLaw) -> Void)
@@ -23,6 +26,7 @@ public struct FuzzTarget: Sendable {
     body = .plain(run)
   }
 
+  /// For what reads files.
   init(_ name: String, seeds: [[UInt8]], reads: @escaping @Sendable ([UInt8]) async throws(BrokenLaw) -> Void) {
     self.name = name
     self.seeds = seeds
@@ -39,18 +43,18 @@ public struct FuzzTarget: Sendable {
 
   /// The same for a thread that may block.
   public func runHere(_ bytes: [UInt8]) throws(BrokenLaw) {
-    guard case .waiting(let body) = body else {
-      guard case .plain(let body) = self.body else { return }
-      return try body(bytes)
+    switch body {
+    case .plain(let body): try body(bytes)
+    case .waiting(let body):
+      let broken = Broken()
+      let done = DispatchSemaphore(value: 0)
+      Task.detached {
+        do throws(BrokenLaw) { try await body(bytes) } catch { broken.law.withLock { $0 = error } }
+        done.signal()
+      }
+      done.wait()
+      if let law = broken.law.withLock({ $0 }) { throw law }
     }
-    let broken = Broken()
-    let done = DispatchSemaphore(value: 0)
-    Task.detached {
-      do throws(BrokenLaw) { try await body(bytes) } catch { broken.law.withLock { $0 = error } }
-      done.signal()
-    }
-    done.wait()
-    if let law = broken.law.withLock({ $0 }) { throw law }
   }
 
   private final class Broken: Sendable {
