@@ -232,8 +232,9 @@ extension Chat {
       let kinds = try store(in: event.kind.channel) { session throws(ChatError) in
         let wasKnown = try session.knows(preview)
         let kinds = try session.apply(event.kind)
-        if isOnline, !wasKnown, let preview, let id = preview.id, let position = preview.position,
-          !told.contains(id), try session.knows(preview)
+        // Without a link too: nobody was told of it, and the catch-up tells it then.
+        if !wasKnown, let preview, let id = preview.id, let position = preview.position, !told.contains(id),
+          try session.knows(preview)
         {
           expected = Self.expecting([id: Unannounced(position: position, isIsland: true)], beside: expected)
           try session.noteAhead(Self.islands(expected), of: preview.channel)

@@ -118,6 +118,7 @@ struct CircleTests {
     #expect(await !adapter.isAskedForEver)
     await adapter.leadInCircles([])
     try await bench.run { try await until { try await bench.chat.unsentCount() == 0 } }
+    // Where reading back found it, the page that is shown follows.
     #expect(await bench.texts() == ["1", "2", "3", "once"])
   }
 }

@@ -173,10 +173,13 @@ struct LocalMessageTests {
       for number in 1...3 { await adapter.write("\(number)") }
     }
     _ = try await bench.chat.history(of: "c", .newest(10))
+    try await until { await bench.adapter.changeTokens > 0 }
+    let cache = try #require(await bench.chat.cache)
+    // A token that the server does not know begins the log anew, and what is here is read again.
+    try cache.write { session throws(ChatError) in try session.setCursor("unknown by now", "changes", of: "c") }
     try await bench.chat.insertLocal(.text("note"), in: "c")
     await bench.adapter.cutLink()
     await bench.adapter.remove("m2")
-    await bench.adapter.refuseNextLog(ChatError(.invalidArgument(field: "since"), operation: .changelog))
     await bench.adapter.restoreLink()
     await bench.heard.first { if case .messageRecalled(let gone) = $0.kind { gone.id == "m2" } else { false } }
     let page = try await bench.chat.history(of: "c", .newest(10))

@@ -63,6 +63,27 @@ struct ReconnectTests {
     }
   }
 
+  @Test("a missed message that a change of its channel showed before the link was back is told, behind newer pushes too")
+  func previewWhileAway() async throws {
+    let bench = try await Bench()
+    await bench.adapter.write("1", push: true)
+    await bench.heard.first { $0.isReceived("1") }
+    await lose(bench)
+    for number in 2...3 { await bench.adapter.write("\(number)") }
+    await bench.adapter.holdHistory(true)
+    var channel = try await bench.adapter.channel("c")
+    channel.name = "renamed"
+    await bench.adapter.publish(.channelChanged(channel))
+    await bench.heard.first { if case .channelChanged = $0.kind { true } else { false } }
+    await bench.adapter.restoreLink()
+    await bench.heard.first { $0.kind == .connectionChanged(.connected) }
+    await bench.adapter.write("4", push: true)
+    await bench.heard.first { $0.isReceived("4") }
+    await bench.adapter.holdHistory(false)
+    try await until { await bench.heard.events.count { $0.isUpToDate } == 2 }
+    #expect(await bench.heard.lines == ["received 1", "received 4", "backfilled 2"])
+  }
+
   @Test("pushes that overlap the catch-up leave no double")
   func overlap() async throws {
     let bench = try await Bench(options: ChatOptions(catchUpPage: 20))
