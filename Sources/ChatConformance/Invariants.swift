@@ -158,18 +158,23 @@ extension CaseContext {
 
   // MARK: What is left
 
+  /// What a rule has swallowed stays unanswered for good: a case with such rules is held to the rest.
+  private func leftovers() async -> [String] {
+    let lines = await harness.leftovers()
+    return isExempt("G4") ? lines.filter { !$0.hasSuffix("without an answer") } : lines
+  }
+
   private func checkNothingLeft() async throws {
-    let harness = harness
     let clocks = devices.map(\.clock)
     // Sockets close in real time, which a busy machine may take; timers would fire if time went on meanwhile.
-    for _ in 0..<300 where !(await harness.leftovers()).isEmpty { try await quiet(6) }
+    for _ in 0..<300 where !(await leftovers()).isEmpty { try await quiet(6) }
     do {
       try await eventually("G4", within: .seconds(5)) {
-        let open = await harness.leftovers()
+        let open = await leftovers()
         return open.isEmpty && clocks.allSatisfy { $0.sleepers == 0 }
       }
     } catch is CaseFailure {
-      let open = await harness.leftovers() + clocks.filter { $0.sleepers > 0 }.map { "\($0.sleepers) timers of a device" }
+      let open = await leftovers() + clocks.filter { $0.sleepers > 0 }.map { "\($0.sleepers) timers of a device" }
       throw failure("G4: nothing is left after disconnect", open.joined(separator: "; "))
     }
   }

@@ -78,6 +78,8 @@ extension ConformanceSuite {
       }
       try context.expectEqual(try await context.serverMessages(channel.id).map(\.id), [stored.id], "messages at the service")
       try context.expectEqual(await alice.state, .connected, "the other device")
+      // Over sockets a request that a rule has swallowed stays open at the emulator when its client has given it up.
+      context.exempt("G4")
     },
     ConformanceCase("ERR-08", "Retries are counted and spaced.", .s2, hooks: ["drop", "fail", "journal"]) { context in
       let (_, _, channel, users) = try await context.pair()
