@@ -31,59 +31,53 @@ struct EndlessFileTests {
     }
   }
 
-  private struct Town {
-    let files: EndlessFile
-    let entry: AdapterRegistry.Entry
-    let profile: Profile
-    let environment = AdapterEnvironment(appKey: "key", adminSecret: "secret", device: "phone", seed: 1)
-    let file = Attachment(url: EndlessFile.url, name: "endless", size: 10)
+  private let file = Attachment(url: EndlessFile.url, name: "endless", size: 10)
 
-    init(_ vendor: String) throws {
-      let options = EmulatorOptions(
-        limits: .off, applicationID: "app", adminSecret: "secret", baseURL: "http://\(vendor).test")
-      let host = try EmulatorHost(try #require(AllAdapters.emulator(for: vendor)), options: options)
-      files = EndlessFile(host.transports.http)
-      entry = try AllAdapters.registry(transports: Transports(http: files, webSocket: host.transports.webSocket))
-        .entry(for: VendorName(vendor))
-      profile = EmulatorHarness.profile(vendor: vendor, model: nil, baseURL: "http://\(vendor).test", applicationID: "app")
+  private func town(_ vendor: String) throws -> (service: VendorService, files: EndlessFile) {
+    var files: EndlessFile?
+    let service = try VendorService(vendor, device: "phone") { inner in
+      let place = EndlessFile(inner)
+      files = place
+      return place
     }
+    return (service, try #require(files))
   }
 
   @Test(
     "a client receives no more of it than the caller allows, and says so", arguments: VendorService.names,
     [0, 1, 1000, 5 << 20] as [Int64])
   func client(_ vendor: String, _ limit: Int64) async throws {
-    let town = try Town(vendor)
-    let adapter = try town.entry.makeAdapter(town.profile, town.environment)
-    var file = town.file
+    let (service, files) = try town(vendor)
+    let adapter = try service.adapter()
+    var file = file
     // A size that is told may be a lie.
     file.size = nil
     let error = await #expect(throws: ChatError.self) { try await adapter.download(file, limit: limit) }
     #expect(error?.kind == .tooLarge(limit: limit, unit: .bytes))
-    #expect(town.files.limits == [Int(limit)])
+    #expect(files.limits == [Int(limit)])
   }
 
   @Test("tools receive no more of it than 256 MiB, keep nothing of it, and say so", arguments: VendorService.names)
   func source(_ vendor: String) async throws {
-    let town = try Town(vendor)
-    let source = try town.entry.makeSource(town.profile, town.environment)
+    let (service, files) = try town(vendor)
+    let source = try service.source()
     let kept = Mutex(0)
     let error = await #expect(throws: ChatError.self) {
-      try await source.download(town.file) { piece throws(ChatError) in kept.withLock { $0 += piece.count } }
+      try await source.download(file) { piece throws(ChatError) in kept.withLock { $0 += piece.count } }
     }
     #expect(error?.kind == .tooLarge(limit: 256 << 20, unit: .bytes))
-    #expect(town.files.limits == [256 << 20])
+    #expect(files.limits == [256 << 20])
     #expect(kept.withLock { $0 } == 0)
   }
 
   @Test("a place that sends on to itself is left, and is told no secret", arguments: VendorService.names)
   func circle(_ vendor: String) async throws {
-    let town = try Town(vendor)
-    var file = town.file
+    let (service, files) = try town(vendor)
+    var file = file
     file.url = EndlessFile.circle
-    let source = try town.entry.makeSource(town.profile, town.environment)
+    let source = try service.source()
     await #expect(throws: ChatError.self) { try await source.download(file) { _ throws(ChatError) in } }
-    #expect((1...5).contains(town.files.requests.count))
-    for request in town.files.requests { #expect(request.headers.fields.isEmpty && request.body.isEmpty) }
+    #expect((1...5).contains(files.requests.count))
+    for request in files.requests { #expect(request.headers.fields.isEmpty && request.body.isEmpty) }
   }
 }

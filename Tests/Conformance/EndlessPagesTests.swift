@@ -12,22 +12,19 @@ struct EndlessPagesTests {
   /// A vendor's service with alice, bob and a channel of both, and lists that can be spoilt.
   private struct Town {
     let server: EndlessServer
-    let entry: AdapterRegistry.Entry
-    let profile: Profile
-    let environment: AdapterEnvironment
+    let service: VendorService
     let channel: ChannelID
     let clock = ManualClock()
 
     init(_ vendor: String) async throws {
-      let options = EmulatorOptions(
-        limits: .off, applicationID: "app", adminSecret: "secret", baseURL: "http://\(vendor).test")
-      let host = try EmulatorHost(try #require(AllAdapters.emulator(for: vendor)), options: options, clock: .shared(clock))
-      server = EndlessServer(host.transports.http)
-      let transports = Transports(http: server, webSocket: host.transports.webSocket)
-      entry = try AllAdapters.registry(transports: transports).entry(for: VendorName(vendor))
-      profile = EmulatorHarness.profile(vendor: vendor, model: nil, baseURL: "http://\(vendor).test", applicationID: "app")
-      environment = AdapterEnvironment(appKey: "key", adminSecret: "secret", clock: clock, device: "phone", seed: 1)
-      let destination = try entry.makeDestination(profile, environment)
+      var spoilt: EndlessServer?
+      service = try VendorService(vendor, clock: clock, device: "phone") { inner in
+        let server = EndlessServer(inner)
+        spoilt = server
+        return server
+      }
+      server = try #require(spoilt)
+      let destination = try service.destination()
       let people = ["alice", "bob", "carol"].map { User(id: UserID($0), name: $0) }
       _ = try await destination.putUsers(people.map { UserRecord(user: $0) })
       let record = ChannelRecord(channel: Channel(id: "original", kind: .group, name: "one"))
@@ -44,8 +41,8 @@ struct EndlessPagesTests {
     }
 
     func client() async throws -> any ChatAdapter {
-      let adapter = try entry.makeAdapter(profile, environment)
-      _ = try await adapter.connect(as: "alice", credential: try await entry.issueCredential("alice", profile, environment))
+      let adapter = try service.adapter()
+      _ = try await adapter.connect(as: "alice", credential: try await service.credential(of: "alice"))
       return adapter
     }
   }
@@ -91,7 +88,7 @@ struct EndlessPagesTests {
         at: folder.appendingPathComponent(name).path,
         Archive.Identity(id: "1", vendor: VendorName(list.vendor), createdAt: town.clock.now))
       _ = try await Extractor(
-        source: try town.entry.makeSource(town.profile, town.environment), archive: archive, clock: town.clock
+        source: try town.service.source(), archive: archive, clock: town.clock
       ).run()
       try await archive.close()
     }
@@ -146,7 +143,7 @@ struct EndlessPagesTests {
   @Test("when a destination looks for what it holds, changes and removes", arguments: writings)
   func destination(_ list: List) async throws {
     let town = try await Town(list.vendor)
-    let destination = try town.entry.makeDestination(town.profile, town.environment)
+    let destination = try town.service.destination()
     let record = ChannelRecord(channel: Channel(id: "original", kind: .group, name: "one"))
     let absent = MessageRecord(
       message: Message(channel: town.channel, id: "no", sender: "alice", createdAt: town.clock.now, content: .text("no")))

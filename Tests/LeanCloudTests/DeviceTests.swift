@@ -1,5 +1,6 @@
 import ChatCrypto
 import ChatJSON
+import ChatTransport
 import Foundation
 import LeanCloudAdapter
 import LeanCloudWire
@@ -327,7 +328,7 @@ struct DeviceTests {
     phone.close()
     let whole = Array(try Data(contentsOf: folder.url.appendingPathComponent("phone")))
     let archive = try PhoneDatabase.archived(["a": ["b", "c"] as NSArray, "d": "é漢" as NSString] as NSDictionary)
-    var random = SplitMix(state: 20_260_112)
+    var random = EmulatorRandom(seed: 20_260_112)
     for round in 0..<150 {
       var bytes = whole
       for _ in 0..<(1 + round % 8) { bytes[Int(random.next() % UInt64(bytes.count))] = UInt8(truncatingIfNeeded: random.next()) }
@@ -340,17 +341,6 @@ struct DeviceTests {
       }
       try folder.write(bytes, "phone")
       _ = try? export(folder, "phone")
-    }
-  }
-
-  private struct SplitMix {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-      state &+= 0x9E37_79B9_7F4A_7C15
-      var z = state
-      z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-      z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-      return z ^ (z >> 31)
     }
   }
 }
