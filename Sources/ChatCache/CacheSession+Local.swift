@@ -105,7 +105,7 @@ extension CacheSession {
     let first = try database.first(known + " ORDER BY major, minor, tail LIMIT 1", [.text(channel.rawValue)]) {
       row throws(ChatError) in MessagePosition(row, from: 0)
     } ?? nil
-    let isWhole = try ranges(of: channel).first?.isAtStart ?? true
+    let isWhole = try ranges(of: channel).first?.isAtStart ?? false
     guard let first, !isWhole else { return start }
     // Directly before the first known one: behind whatever older is read later.
     return max(start, MessagePosition(major: first.major, minor: first.minor == .min ? .min : first.minor - 1, tail: ""))

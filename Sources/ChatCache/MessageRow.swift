@@ -83,9 +83,11 @@ extension Message {
 }
 
 extension Message {
-  /// Put into the cache by `insertLocal`: it has a `localID`, neither id nor position, and is `.sent`, since nothing of
-  /// it is to be sent.
-  public var isLocalOnly: Bool { id == nil && position == nil && localID != nil && state == .sent }
+  /// Put into the cache by `insertLocal`: it has a `localID`, neither id nor position, nor a client id as what was sent
+  /// to those online only has, and is `.sent`, since nothing of it is to be sent.
+  public var isLocalOnly: Bool {
+    id == nil && position == nil && clientMessageID == nil && localID != nil && state == .sent
+  }
 }
 
 extension MessagePosition {

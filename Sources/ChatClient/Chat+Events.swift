@@ -99,6 +99,7 @@ extension Chat {
       return receivedUnstored(message, at: position, wasShown: wasShown, source)
     }
     setUnannounced(others, in: message.channel)
+    purgeErased()
     if isUnknownChannel {
       describe(message.channel)
       if let id = message.id, told.contains(where: \.isMessageReceived) { held[message.channel]?.new.append(id) }

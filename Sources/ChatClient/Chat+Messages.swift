@@ -98,7 +98,6 @@ extension Chat {
 
   /// Removes everything that is in the channel now, on all of the user's devices; with it, on this one, the messages that
   /// it has alone. What waits to be sent stays.
-
   public func clearHistory(of channel: ChannelID) async throws(ChatError) {
     try await require(.historyClear, .clearHistory)
     try await ask(await adapter.clearHistory(of: channel))

@@ -42,8 +42,10 @@ extension Chat {
     let all = LocalMessage.merge(walk.messages, local ?? [])
     let items = isOlder ? Array(all.suffix(limit)) : Array(all.prefix(limit))
     let placed = items.filter { $0.place == nil }
-    let first = placed.first?.message.position ?? walk.start.position
-    let last = placed.last?.message.position ?? walk.start.position
+    // A page of those of this device alone stands beside the message that the walk met first.
+    let nearest = (isOlder ? walk.messages.last : walk.messages.first)?.position ?? walk.start.position
+    let first = placed.first?.message.position ?? nearest
+    let last = placed.last?.message.position ?? nearest
     // What was left out for the limit is there.
     let isCut = placed.count < walk.messages.count
     // Nothing known of what is there: a cursor would lead to this page again.

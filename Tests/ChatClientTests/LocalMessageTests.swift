@@ -56,6 +56,30 @@ struct LocalMessageTests {
     #expect(await bench.adapter.journal == [])
   }
 
+  @Test("a page of them alone leads on from where it stands, whatever comes meanwhile", arguments: 1...3)
+  func onlyTheirs(_ limit: Int) async throws {
+    let bench = try await Bench()
+    for number in 1...4 {
+      let message = await bench.adapter.write("\(number)", push: true)
+      await bench.heard.first { $0.isReceived(message.words) }
+    }
+    for words in ["a", "b", "c"] { try await bench.chat.insertLocal(.text(words), in: "c") }
+    let page = try await bench.chat.history(of: "c", .newest(limit))
+    #expect(page.messages.count { !$0.isLocalOnly } == 0)
+    for number in 5...9 {
+      let message = await bench.adapter.write("\(number)", push: true)
+      await bench.heard.first { $0.isReceived(message.words) }
+    }
+    var texts = page.messages.map(\.words)
+    var next = page.older
+    while let cursor = next {
+      let older = try await bench.chat.history(of: "c", HistoryQuery(anchor: .cursor(cursor), direction: .older, limit: limit))
+      texts = older.messages.map(\.words) + texts
+      next = older.older
+    }
+    #expect(texts == ["1", "2", "3", "4", "a", "b", "c"])
+  }
+
   @Test("pages lead back over the same messages in the other direction", arguments: 1...4)
   func thereAndBack(_ limit: Int) async throws {
     let (bench, expected) = try await furnished()

@@ -63,6 +63,18 @@ struct PeerTableTests {
     #expect(records[0].raw?.text.contains(#""row":{"mood":"glad"}"#) == true)
   }
 
+  @Test("rows without ids that two phones have are one message each, and two of one phone are two")
+  func twoPhones() async throws {
+    let folder = try Folder()
+    let head = "fromPeerId,toPeerId,message,timestamp\n"
+    let row = "Tom,Jerry,again,\(Self.time)\n"
+    try folder.write(Array((head + row + row).utf8), "phone-1.csv")
+    try folder.write(Array((head + row + "Tom,Jerry,new,\(Self.time + 1)\n").utf8), "phone-2.csv")
+    let export = try export(folder)
+    let channel = try #require(try await export.channels(after: nil).items.first?.channel.id)
+    #expect(try await texts(export, channel) == ["again", "again", "new"])
+  }
+
   @Test("without ids each row is a message, the same each time, and one with the service's page beside it")
   func unnamed() async throws {
     let folder = try Folder()

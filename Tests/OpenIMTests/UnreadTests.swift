@@ -185,4 +185,27 @@ struct OpenIMHoleTests {
     #expect(texts(kinds) == ["3", "4"].map { .text($0) })
     #expect(kinds.firstIndex { if case .missedEvents = $0 { true } else { false } } != nil)
   }
+
+  @Test("a chat that was removed comes back with its new message, and what it had before is no news")
+  func removedChat() async throws {
+    let alice = try await harness.connected("alice")
+    let channel = try await alice.createChannel(.direct(with: "bob")).id
+    for index in 1...3 { _ = try await alice.send(ChatHarness.text("old \(index)", ClientMessageID("o\(index)"), in: channel)) }
+    let answer = try await harness.admin(
+      "/conversation/delete_conversations", ["ownerUserID": "bob", "conversationIDs": [.string(channel.rawValue)]])
+    try #require(answer["errCode"] == 0)
+    await harness.host.advance(by: .seconds(60))
+    let bob = try await harness.connected("bob")
+    let stream = bob.events()
+    _ = try await EmulatorControl(harness.host).add(
+      FaultRule(FaultRule.Match("push", user: "bob"), at: .beforePush, do: .drop, times: 1))
+    for index in 1...2 { _ = try await alice.send(ChatHarness.text("\(index)", ClientMessageID("n\(index)"), in: channel)) }
+    var told: [MessageContent] = []
+    for await event in stream {
+      guard case .messageReceived(let message) = event.kind else { continue }
+      told.append(message.content)
+      if message.content == .text("2") { break }
+    }
+    #expect(told == [.text("1"), .text("2")])
+  }
 }

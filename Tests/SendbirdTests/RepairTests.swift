@@ -143,6 +143,7 @@ struct SendbirdRepairTests {
     #expect(SendbirdProfile.isOwn("https://file-us-1.sendbird.com/x", lab.profile()))
     let foreign = [
       "https://evil.example/x", "https://evil.example/.sendbird.com", "https://a@evil.example\\.sendbird.com/",
+      "https://evil.example/\u{301}.sendbird.com/x", "https://evil.example%2F.sendbird.com/x",
     ]
     for url in foreign {
       #expect(!SendbirdProfile.isOwn(url, lab.profile()), "\(url)")

@@ -101,8 +101,6 @@ public struct LeanCloudDestination: ChatDestination {
     return existing == nil ? .written(ChannelID(id)) : .existed(ChannelID(id))
   }
 
-  /// The conversation that an import made of `origin`. Any member can write the same names into another conversation,
-  /// so they count only where they are signed; a run that was killed may have left one that is signed for no id yet.
   public func resume(_ channel: ChannelID, of origin: Origin) async { kinds.resume(channel, of: origin) }
 
   private func exists(_ channel: ChannelID) async throws(ChatError) -> Bool {
@@ -115,6 +113,8 @@ public struct LeanCloudDestination: ChatDestination {
     }
   }
 
+  /// The conversation that an import made of `origin`. Any member can write the same names into another conversation,
+  /// so they count only where they are signed; a run that was killed may have left one that is signed for no id yet.
   private func find(_ origin: Origin) async throws(ChatError) -> (id: String, isSealed: Bool)? {
     var condition: JSONObject = [
       "attr.unifiedchat.id": .string(origin.id), "attr.unifiedchat.vendor": .string(origin.vendor.rawValue),

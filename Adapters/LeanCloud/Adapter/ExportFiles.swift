@@ -113,6 +113,8 @@ struct LeanCloudExportFiles: Sendable {
     do { bytes = Array(try Data(contentsOf: URL(filePath: file), options: .mappedIfSafe)) } catch {
       throw ChatError(.storage(.denied), operation: .readSource, detail: "\(file) cannot be read")
     }
+    // The same row twice in one table is two messages; in two tables it is one, which two phones have.
+    peers = LeanCloudPeerTable()
     let path = name
     let name = name.split(separator: "/").last.map(String.init) ?? name
     if bytes.starts(with: [0x1F, 0x8B]) {

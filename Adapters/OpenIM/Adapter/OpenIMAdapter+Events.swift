@@ -24,15 +24,19 @@ extension OpenIMAdapter {
   /// False for what was told before. What a number shows to be missing is told first.
   private func accept(_ data: OpenIMMessageData, in channel: ChannelID, isNotice: Bool) async -> Bool {
     guard data.seq > 0 else { return true }
-    let last = newest[channel]
-    if let last, data.seq <= last { return false }
+    let known = newest[channel]
+    if let known, data.seq <= known { return false }
     newest[channel] = data.seq
-    guard let last = told(last, in: channel, isNotice: isNotice), data.seq > last + 1 else { return true }
+    guard let last = told(known, in: channel, isNotice: isNotice), data.seq > last + 1 else { return true }
     let generation = generation
     if isNotice {
       tell(.missedEvents(in: channels(besideNotices: channel)), .local)
     } else {
-      await fill(last + 1...data.seq - 1, in: channel)
+      // A chat that the user had removed comes back with all that it had: told is what was sent since the login. By the
+      // server's clock, of which this push is the only sign.
+      let isNew = known == nil && !begun.contains(channel)
+      let since = isNew ? data.sendTime - (clock.now.milliseconds - enteredAt.milliseconds) - 10_000 : .min
+      await fill(last + 1...data.seq - 1, in: channel, since: since)
     }
     return generation == self.generation
   }
@@ -47,7 +51,9 @@ extension OpenIMAdapter {
 
   /// A hole, as pushes leave it that overtake one another or are lost: the message behind it waits until those before
   /// it were fetched. What is too much for one pull the client reads for itself.
-  private func fill(_ hole: ClosedRange<Int64>, in channel: ChannelID) async {
+  ///
+  /// - Parameter since: ms; what was sent before is no news.
+  private func fill(_ hole: ClosedRange<Int64>, in channel: ChannelID, since: Int64) async {
     let generation = generation
     guard hole.upperBound - hole.lowerBound < Self.pullSize,
       let found = try? await pull(channel, hole, count: Self.pullSize, for: .history)
@@ -59,7 +65,7 @@ extension OpenIMAdapter {
     let missing = found.messages.filter { hole.contains($0.seq) }
     // Deleted ones come as placeholders: fewer than were asked for is not all there was.
     if missing.count < hole.count { tell(.missedEvents(in: [channel]), .local) }
-    for data in missing { received(data, in: channel) }
+    for data in missing where data.sendTime >= since { received(data, in: channel) }
   }
 
   // MARK: Messages

@@ -166,6 +166,7 @@ extension OpenIMAdapter {
     let all = try await link.request(.newestSequences, own, for: .connect)
     let marks = try await link.request(.readAndMaxSequences, own, for: .connect)
     guard generation == self.generation else { throw .cancelled(.connect) }
+    enteredAt = clock.now
     for entry in all["maxSeqs"]?.object ?? [:] {
       newest[ChannelID(entry.key)] = max(entry.value.int ?? 0, newest[ChannelID(entry.key)] ?? 0)
     }

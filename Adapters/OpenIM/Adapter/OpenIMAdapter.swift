@@ -38,6 +38,8 @@ public actor OpenIMAdapter: ChatAdapter {
 
   /// The newest number told of each conversation, notices included, and the own read mark.
   var newest: [ChannelID: Int64] = [:]
+  /// When the session, or its newest link, was opened; by the own clock.
+  var enteredAt = Timestamp(milliseconds: 0)
   /// Groups that began in this session: there is nothing in them that was not pushed.
   var begun: Set<ChannelID> = []
   var read: [ChannelID: Int64] = [:]

@@ -450,9 +450,10 @@ public actor OpenIMDestination: ChatDestination {
       ])
     let messages = data["msgs"]?[channel.rawValue]?["Msgs"]?.array ?? []
     guard let seq = messages.first(where: { $0["serverMsgID"]?.string == id })?["seq"]?.int else {
+      // The server answers before it stores; and who asks again looks first, and finds it then.
       throw ChatError(
-        .protocolViolation, operation: .writeDestination,
-        detail: "a tombstone was written and is not among the newest messages of \(channel); run the same command again")
+        .protocolViolation, operation: .writeDestination, retry: .after(.seconds(1)),
+        detail: "a tombstone was written and is not among the newest messages of \(channel) yet")
     }
     try await revoke(seq, by: sender, in: channel)
   }

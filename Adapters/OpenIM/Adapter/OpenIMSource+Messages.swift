@@ -161,12 +161,14 @@ extension OpenIMSource {
     var (page, size) = (1, Self.fewMembers)
     search: while true {
       let (users, isLast) = try await candidates(of: channel, page: page, size: size)
+      let before = asked.count
       for user in users where asked.insert(user).inserted {
         guard let reader = try await self.reader(user, of: channel) else { continue }
         found.append(reader)
         if reader.lowest <= 1 { break search }
       }
-      guard !isLast, asked.count < Self.mostMembers else { break }
+      // The first page of the longer ones begins with those of the short one; a later one with nobody new is no page.
+      guard !isLast, asked.count < Self.mostMembers, asked.count > before || page == 1 else { break }
       (page, size) = size == Self.fewMembers ? (1, Self.memberPage) : (page + 1, size)
     }
     found.sort { $0.lowest < $1.lowest }

@@ -296,12 +296,9 @@ public actor OpenIMSource: ChatSource {
   private func pairMembers(_ channel: ChannelID) async throws(ChatError) -> [MemberRecord] {
     let pair = try await pair(of: channel)
     let isService = OpenIMConversationID.isService(channel.rawValue)
-    let hasFirst = try await owns(pair[0], channel, with: pair[1])
-    let owner = hasFirst || isService ? pair[0] : pair[1]
-    let record = try await call(
-      "/conversation/get_conversation", ["ownerUserID": .string(owner), "conversationID": .string(channel.rawValue)])
-    let (extra, _) = OpenIMExtra.read(
-      record["conversation"]?["ex"]?.string ?? "", view, at: .channel(channel.rawValue))
+    var record = try await conversation(channel, of: pair[0], with: pair[1])
+    if record == nil, !isService { record = try await conversation(channel, of: pair[1], with: pair[0]) }
+    let (extra, _) = OpenIMExtra.read(record?["ex"]?.string ?? "", view, at: .channel(channel.rawValue))
     let kept = extra.kept["members"]?.object ?? [:]
     // The account of a service conversation is no user.
     let people = isService ? [pair[0]] : pair
@@ -322,8 +319,8 @@ public actor OpenIMSource: ChatSource {
     // Of a single chat both have it, unless one of them has removed it.
     let isService = OpenIMConversationID.isService(channel.rawValue)
     for (one, two) in pairs {
-      var isTheirs = try await owns(one, channel, with: two)
-      if !isTheirs, !isService { isTheirs = try await owns(two, channel, with: one) }
+      var isTheirs = try await conversation(channel, of: one, with: two) != nil
+      if !isTheirs, !isService { isTheirs = try await conversation(channel, of: two, with: one) != nil }
       guard isTheirs else { continue }
       self.pairs[channel] = [one, two]
       return [one, two]
@@ -331,14 +328,20 @@ public actor OpenIMSource: ChatSource {
     throw ChatError(.notFound, operation: .readSource, detail: "nobody has this conversation")
   }
 
-  private func owns(_ user: String, _ channel: ChannelID, with peer: String) async throws(ChatError) -> Bool {
+  /// The user's own record of it; nil where they have none, or it is one with somebody else.
+  private func conversation(
+    _ channel: ChannelID, of user: String, with peer: String
+  ) async throws(ChatError) -> JSONValue? {
     do {
       let data = try await call(
         "/conversation/get_conversation", ["ownerUserID": .string(user), "conversationID": .string(channel.rawValue)])
-      return data["conversation"]?["userID"]?.string?.utf8.elementsEqual(peer.utf8) == true
+      guard let record = data["conversation"], record["userID"]?.string?.utf8.elementsEqual(peer.utf8) == true else {
+        return nil
+      }
+      return record
     } catch {
       guard error.kind == .notFound else { throw error }
-      return false
+      return nil
     }
   }
 

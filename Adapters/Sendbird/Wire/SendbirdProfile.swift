@@ -30,7 +30,9 @@ public enum SendbirdProfile {
     if url.hasPrefix(apiHost(profile) + "/") { return true }
     guard url.hasPrefix("https://") else { return false }
     let host = url.dropFirst(8).prefix { $0 != "/" && $0 != "?" && $0 != "#" && $0 != "\\" }
-    return host.hasSuffix(".sendbird.com") && !host.contains("@") && !host.contains(":")
+    // By bytes: a mark that joins the dot before it would make another host look like one of theirs.
+    return host.utf8.allSatisfy { $0 == 0x2D || $0 == 0x2E || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20) }
+      && host.utf8.suffix(13).elementsEqual(".sendbird.com".utf8)
   }
 
   private static func trimmed(_ url: String?) -> String? {

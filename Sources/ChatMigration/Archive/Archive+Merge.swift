@@ -92,16 +92,19 @@ extension Archive {
   ) async throws(ChatError) {
     let known = try self.channel(channel.id)
     let isBetter = known.map { SecondHand.replaces($0.stored.raw, with: channel.stored.raw) } ?? true
-    if isBetter {
+    func putChannel() throws(ChatError) {
       let row = ChannelRow(try channel.stored.channel())
       try database.transaction { () throws(ChatError) in try put(row) }
       if known == nil { summary.channels += 1 } else { summary.replaced += 1 }
     }
+    if known == nil { try putChannel() }
     guard let own = try self.channel(channel.id)?.ordinal else { return }
     // Where the channel is known better, a list of members at second hand is an old one.
     if isBetter || SecondHand.knowledge(of: channel.stored.raw) == nil {
       try await mergeMembers(of: channel.ordinal, other, into: own, replaces: known != nil && isBetter, &summary)
     }
+    // Behind its members: an import that is killed between the two has still to replace them.
+    if known != nil, isBetter { try putChannel() }
     let last = Int64(try database.count("SELECT max(ordinal) FROM messages WHERE channel = ?", .integer(own)))
     var after: Int64 = 0
     while true {

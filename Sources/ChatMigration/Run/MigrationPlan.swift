@@ -1,5 +1,4 @@
 import ChatInterchange
-import ChatInterchange
 import ChatJSON
 import UnifiedChat
 
